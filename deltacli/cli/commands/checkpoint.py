@@ -16,7 +16,7 @@ from deltacli.cli.options.tables import TablesArgument, TimestampOption, Version
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import EXPLAINED
+from deltacli.cli.running.problem_notes import PROBLEM_DESCRIPTIONS
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 
@@ -205,7 +205,7 @@ def _make_presentation(
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:
-        problems = [f"{problem}: {EXPLAINED[problem]}" for problem in plan.snapshot.problems]
+        problems = [f"{problem}: {PROBLEM_DESCRIPTIONS[problem]}" for problem in plan.snapshot.problems]
         noted[:] = [*problems, *plan.notes]
         return noted
 

@@ -17,7 +17,8 @@ from deltacli.cli.options.tables import TableArgument
 from deltacli.cli.options.values import join_names, make_text_parser
 from deltacli.cli.render.diff import Compared
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.running.problem_notes import note_disputed_damages, note_unpublished_versions
+from deltacli.cli.running.row_notes import note_misnamed_columns
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.delta.schema.types import PrimitiveType
@@ -119,11 +120,11 @@ def diff(
             error.hint = command("schema diff", other, table=table)
         raise
     run.write(Compared(found))
-    note_disputed(run, found.before, found.after)
+    note_disputed_damages(run, found.before, found.after)
     if found.rows is not None:
         note_misnamed_columns(run, found.rows.misnamed, opened.address)
     if other is not None:
-        note_catalog(run, found.before, found.after)
+        note_unpublished_versions(run, found.before, found.after)
     if found.gap is not None:
         raise found.gap
     if not found.is_equal:

@@ -13,7 +13,7 @@ from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.explain import explain_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.core.errors import is_shared, quote_table, quote_word
 
@@ -81,7 +81,7 @@ def explain(
             run.suggest_command(_choose_next_command(explanation, quote_table(table)))
 
     def show_delta(opened: Table) -> None:
-        note_staged(run, opened)
+        note_staged_commits(run, opened)
         show(opened.explain(clients=chosen_clients, changes=supposed_changes))
 
     call_with_table(

@@ -16,7 +16,8 @@ from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitO
 from deltacli.cli.output.columns import choose_columns
 from deltacli.cli.render.history import HistoryResult, choose_history_columns, make_history_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import choose_row_limit, note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
+from deltacli.cli.running.row_notes import choose_row_limit
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
@@ -97,7 +98,7 @@ def history(
         result = make_history_result(found, chosen, run.clock)
         # Commits with in-commit timestamps may be those of a catalog, which may have newer ones.
         if any("inCommitTimestamp" in (item.commit_info or ()) for item in found.items[:1]):
-            note_staged(run, opened)
+            note_staged_commits(run, opened)
         show(result)
 
     def show_paimon(opened: Paimon) -> None:

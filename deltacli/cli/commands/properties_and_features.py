@@ -25,7 +25,7 @@ from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.render.settings import change_result, drop_result, features_result, properties_result
 from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_catalog
+from deltacli.cli.running.problem_notes import note_unpublished_versions
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table
@@ -141,7 +141,7 @@ def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Seq
             raise _not_told("these properties", spelling)
         shown = _chosen(run, listed.items, keys)
     run.write(properties_result(table.uri, snapshot.version, shown))
-    note_catalog(run, snapshot)
+    note_unpublished_versions(run, snapshot)
     if not listed.is_complete and keys is None:
         run.note("note: other properties are unknown: the sharing server answers in the parquet format")
     is_sound = all(item.is_valid and item.is_known is not False for item in shown)
@@ -377,7 +377,7 @@ def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
         raise _not_told("the protocol", spelling)
     snapshot = listed.snapshot
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, listed.items))
-    note_catalog(run, snapshot)
+    note_unpublished_versions(run, snapshot)
     if not is_shared(spelling):
         run.suggest_command(f"deltacli explain {quote_table(spelling)}")
 

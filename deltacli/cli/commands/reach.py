@@ -13,7 +13,7 @@ from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
 from deltacli.cli.render.reach import reach_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import duration_argument
@@ -62,7 +62,7 @@ def reach(
     opened = run.open_table(table)
     found = opened.reach(retention_ms=retention_ms)
     run.write(reach_result(found))
-    note_staged(run, opened)
+    note_staged_commits(run, opened)
     note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
         run.suggest_command(_choose_next_command(found, retention_ms, quote_table(table)))

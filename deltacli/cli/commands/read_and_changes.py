@@ -27,15 +27,13 @@ from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.problem_notes import note_disputed_damages, note_unpublished_versions, note_version_problems
 from deltacli.cli.running.row_notes import (
     check_omitted_columns,
     choose_row_limit,
-    note_catalog,
-    note_disputed,
-    note_findings,
     note_omitted_content,
     note_rows,
-    require_file,
+    require_parquet_output,
     write_directory,
 )
 from deltacli.core.errors import UsageError
@@ -91,7 +89,7 @@ def read(
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
-    require_file(run)
+    require_parquet_output(run)
     most = choose_row_limit(run, limit)
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
@@ -114,7 +112,7 @@ def read(
         )
         scan = version_scan
         snapshot = version_scan.snapshot
-    note_findings(run, snapshot, at_ms)
+    note_version_problems(run, snapshot, at_ms)
     if not explain:
         check_omitted_columns(run, scan)
     if run.directory is not None:
@@ -162,8 +160,8 @@ def _count(run: CommandContext, table: Table, where: str | None, version: int | 
     """Write the number of rows."""
     count = table.count_rows(where=where, version=version, timestamp_ms=at_ms)
     snapshot = count.snapshot
-    note_catalog(run, snapshot)
-    note_disputed(run, snapshot)
+    note_unpublished_versions(run, snapshot)
+    note_disputed_damages(run, snapshot)
     rows = count.rows
     if count.scan is not None:
         note_rows(run, count.scan, snapshot.table.address, snapshot.problems)
@@ -235,7 +233,7 @@ def write_changes(
 
     begin = parse_end("--from", first, run.clock)
     end = parse_end("--to", last, run.clock)
-    require_file(run)
+    require_parquet_output(run)
     most = choose_row_limit(run, limit)
     opened = run.open_table(table)
     found = opened.changes(
@@ -248,7 +246,7 @@ def write_changes(
         row_ids=row_ids,
         limit=_compute_read_limit(run, most),
     )
-    note_findings(run, found.snapshot, None)
+    note_version_problems(run, found.snapshot, None)
     check_omitted_columns(run, found)
     if run.directory is not None:
         versions = {"fromVersion": found.from_version, "toVersion": found.to_version}

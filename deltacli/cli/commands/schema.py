@@ -22,7 +22,7 @@ from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.render.schemas.conversion import ConversionResult, schema_diff_result
 from deltacli.cli.running.consent import confirm_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_findings
+from deltacli.cli.running.problem_notes import note_version_problems
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
@@ -227,7 +227,7 @@ def _show_delta_schema(run: CommandContext, table: Table, point: SchemaPoint) ->
 
     at_ms = parse_moment_of(point.version, point.timestamp)
     snapshot = table.snapshot(version=point.version, timestamp_ms=at_ms)
-    note_findings(run, snapshot, at_ms)
+    note_version_problems(run, snapshot, at_ms)
     return SchemaResult(snapshot)
 
 
@@ -305,7 +305,7 @@ class SchemaPoint:
         at_ms = parse_moment_of(self.version, self.timestamp)
         described = table.describe_schema(version=self.version, timestamp_ms=at_ms)
         if described.snapshot is not None:
-            note_findings(run, described.snapshot, at_ms)
+            note_version_problems(run, described.snapshot, at_ms)
         return described
 
     def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:

@@ -17,7 +17,8 @@ from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotId
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
 from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import choose_row_limit, note_findings, require_file, write_directory
+from deltacli.cli.running.problem_notes import note_version_problems
+from deltacli.cli.running.row_notes import choose_row_limit, require_parquet_output, write_directory
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
 from deltacli.core.errors import UsageError, quote_table
@@ -188,14 +189,14 @@ def _require_one_view(run: CommandContext, table: str, wanted: SnapshotOptions) 
             code="usage.output",
             hint=repeat_command_with_flags(invocation.arguments, ["--files", *output]),
         )
-    require_file(run)
+    require_parquet_output(run)
 
 
 def _show_schema(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
     from deltacli.cli.render.schemas.tree import SchemaResult
 
     snapshot = table.snapshot(version=wanted.version, timestamp_ms=at_ms)
-    note_findings(run, snapshot, at_ms)
+    note_version_problems(run, snapshot, at_ms)
     run.write(SchemaResult(snapshot, with_mapping=wanted.mapping))
 
 
@@ -209,14 +210,14 @@ def _show_state(run: CommandContext, name: str, table: Table, wanted: SnapshotOp
 
         stated = table.read_checksum(version=wanted.version, timestamp_ms=at_ms)
         if not isinstance(stated, ReplayNeeded):
-            note_findings(run, stated, at_ms)
+            note_version_problems(run, stated, at_ms)
             run.write(SnapshotResult(stated, name, only_counts=wanted.counts, source="checksum"))
             run.suggest_command(following)
             return
         run.note(f"note: the log was replayed: {stated.reason}")
 
     summary = table.summarize(version=wanted.version, timestamp_ms=at_ms, digest=wanted.digest)
-    note_findings(run, summary.snapshot, at_ms)
+    note_version_problems(run, summary.snapshot, at_ms)
     source = "replay" if wanted.from_checksum else None
     run.write(SnapshotResult(summary, name, only_counts=wanted.counts, source=source))
     run.suggest_command(f"deltacli validate {quote_table(name)}" if summary.snapshot.problems else following)
@@ -229,7 +230,7 @@ def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_m
     listing = FileListing.choose(wanted.columns, files=wanted.files, tombstones=wanted.tombstones)
     most = choose_row_limit(run, wanted.limit)
     found = table.snapshot(version=wanted.version, timestamp_ms=at_ms)
-    note_findings(run, found, at_ms)
+    note_version_problems(run, found, at_ms)
     if run.directory is not None:
         write = partial(write_actions, found.file_actions, columns=listing.shape, limit=most or None)
         write_directory(run, found.table.uri, "files", {"version": found.version}, write, most)

@@ -130,7 +130,7 @@ def fleet_run(
         result = run_result(report, look)
         result.most = most
         run.write(result)
-        note_omitted_items(run, result, may_repeat=False)
+        note_omitted_items(run, result, can_repeat=False)
         if report.left:
             run.suggest_command(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:

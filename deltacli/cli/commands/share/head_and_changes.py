@@ -24,7 +24,7 @@ from deltacli.cli.options.tables import (
 )
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import check_omitted_columns, note_rows, require_file, write_directory
+from deltacli.cli.running.row_notes import check_omitted_columns, note_rows, require_parquet_output, write_directory
 from deltacli.cli.running.shared_tables import open_shared_table, require_address, scan_shared_table
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json
@@ -69,7 +69,7 @@ def share_head(
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     at_ms = parse_moment_of(version, timestamp)
-    require_file(run)
+    require_parquet_output(run)
     request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
     store = open_shared_table(run, table)
     scan, uri = scan_shared_table(run, store, request, version, at_ms), store.uri

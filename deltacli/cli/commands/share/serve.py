@@ -18,7 +18,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.units import plural
@@ -257,7 +257,7 @@ def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str,
         run.note(f"  and {len(tables) - _MOST_NAMED} more")
     for table in tables[:_MOST_NAMED]:  # a request each; `share check` looks at all
         with suppress(DeltacliError):
-            note_staged(run, run.open_table(table.location), table.full_name)
+            note_staged_commits(run, run.open_table(table.location), table.full_name)
     run.suggest_command(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
