@@ -147,26 +147,28 @@ def checkpoint(
         require_tables(tables)
     if if_behind < 0:
         raise UsageError(f"--if-behind {if_behind} is negative")
+    # Report an invalid timestamp before any table is opened.
     parse_moment_of(version, timestamp)
-    options_that_write = [
-        *([] if layout is LayoutChoice.AUTO else ["layout"]),
-        *("parts", "rows_per_file"),
-        *(["if_behind"] if if_behind else []),
-        *("force", "dry_run"),
-    ]
 
+    # `--layout auto` and `--if-behind 0` are the defaults, so they do not contradict `--verify`.
+    writing_parameters = ["parts", "rows_per_file", "force", "dry_run"]
+    if if_behind:
+        writing_parameters.insert(2, "if_behind")
+    if layout is not LayoutChoice.AUTO:
+        writing_parameters.insert(0, "layout")
     mode = Mode(dry_run)
 
-    def use(run: CommandContext, table: str) -> None:
-        opened = run.open_table(table, writes=not (verify or dry_run))
+    def checkpoint_table(run: CommandContext, name: str) -> None:
+        table = run.open_table(name, writes=not (verify or dry_run))
         if verify:
-            given = given_options(context, *options_that_write)
-            if given:
-                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(given)}")
-            _verify(run, table, opened, chosen_version(opened, version, timestamp))
+            writing_options = given_options(context, *writing_parameters)
+            if writing_options:
+                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(writing_options)}")
+            _verify(run, name, table, chosen_version(table, version, timestamp))
             return
-        change = opened.prepare_checkpoint(
-            version=chosen_version(opened, version, timestamp),
+
+        change = table.prepare_checkpoint(
+            version=chosen_version(table, version, timestamp),
             layout=None if layout is LayoutChoice.AUTO else layout,
             parts=parts,
             rows_per_file=rows_per_file,
@@ -175,55 +177,76 @@ def checkpoint(
             if_behind=if_behind,
             force=force,
         )
-        run_change(run, change, _make_presentation(run, table, opened), mode)
+        run_change(run, change, _CheckpointPresenter(run, name, table).make_presentation(), mode)
 
     if is_several(tables):
-        run_on_tables(run, tables, use, mode)
+        run_on_tables(run, tables, checkpoint_table, mode)
     else:
-        use(run, tables[0])
+        checkpoint_table(run, tables[0])
 
 
 def _verify(run: CommandContext, name: str, table: Table, version: int | None) -> None:
-    """Write how existing checkpoints compare with the log. Raises Exit if one is wrong."""
+    """Compare the existing checkpoints of a version with the log, and write the result.
+
+    Raises:
+        Exit: If a checkpoint differs from the log.
+    """
     from deltacli.cli.render.log_files import verifications
 
     outcomes = table.verify_checkpoints(version=version)
     if run.table_run is not None:
-        run.table_run.record_outcome(sum(len(outcome.checkpoint.files) for outcome in outcomes), None)
+        files = sum(len(outcome.checkpoint.files) for outcome in outcomes)
+        run.table_run.record_outcome(files, None)
     run.write(verifications(table.uri, outcomes))
     if any(outcome.is_wrong for outcome in outcomes):
         run.suggest_command(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
         raise Exit(EXIT_FINDINGS)
 
 
-def _make_presentation(
-    run: CommandContext, name: str, table: Table
-) -> ChangePresentation[CheckpointPlan, CheckpointResult]:
-    """Return how a checkpoint is told. The problems of the log are noted, those that are found later as well."""
-    from deltacli.cli.render.log_files import checkpoint_result
+class _CheckpointPresenter:
+    """Presents the plan and the result of a checkpoint, with notes on the problems of the log.
 
-    noted: list[str] = []
+    If a checkpoint of the same version turns out to be corrupt, the change is planned again. The second plan has that
+    problem in addition. Only this problem is noted then.
+    """
 
-    def notes(plan: CheckpointPlan) -> list[str]:
+    def __init__(self, run: CommandContext, name: str, table: Table) -> None:
+        self._run = run
+        self._name = name
+        self._table = table
+        self._written_notes: list[str] = []
+
+    def make_presentation(self) -> ChangePresentation[CheckpointPlan, CheckpointResult]:
+        """Return the presentation of the change."""
+        return ChangePresentation(
+            build_question=None,
+            build_plan_result=self._build_plan_result,
+            build_outcome_result=self._build_result,
+            suggest_after_change=self._suggest_verification,
+            list_notes=self._list_notes,
+            count_changed_files=_count_files,
+        )
+
+    def _build_plan_result(self, plan: CheckpointPlan, is_dry_run: bool) -> SingleResult:
+        return self._build_result(self._table.preview_checkpoint(plan, dry_run=is_dry_run))
+
+    def _build_result(self, result: CheckpointResult) -> SingleResult:
+        from deltacli.cli.render.log_files import checkpoint_result
+
+        written_notes = self._written_notes
+        for note in self._list_notes(result.plan):
+            if note not in written_notes:
+                self._run.note(f"note: {note}")
+        return checkpoint_result(self._table.uri, result)
+
+    def _list_notes(self, plan: CheckpointPlan) -> list[str]:
         problems = [f"{problem}: {PROBLEM_DESCRIPTIONS[problem]}" for problem in plan.snapshot.problems]
-        noted[:] = [*problems, *plan.notes]
-        return noted
+        self._written_notes = [*problems, *plan.notes]
+        return self._written_notes
 
-    def show(result: CheckpointResult) -> SingleResult:
-        known = list(noted)
-        # It was planned again if the checkpoint of its version turned out corrupt, which is a problem of its own.
-        for note in notes(result.plan):
-            if note not in known:
-                run.note(f"note: {note}")
-        return checkpoint_result(table.uri, result)
+    def _suggest_verification(self, result: CheckpointResult) -> str:
+        return f"deltacli checkpoint {quote_table(self._name)} --verify --version {result.version}"
 
-    return ChangePresentation(
-        build_question=None,
-        build_plan_result=lambda plan, is_plan: show(table.preview_checkpoint(plan, dry_run=is_plan)),
-        build_outcome_result=show,
-        suggest_after_change=lambda result: (
-            f"deltacli checkpoint {quote_table(name)} --verify --version {result.version}"
-        ),
-        list_notes=notes,
-        count_changed_files=lambda result: (len(result.files), sum(file.size_bytes for file in result.files)),
-    )
+
+def _count_files(result: CheckpointResult) -> tuple[int, int]:
+    return len(result.files), sum(file.size_bytes for file in result.files)
