@@ -123,7 +123,7 @@ def stats(
     chosen_columns = join_names(columns, "--columns")
     added_keys = parse_commit_metadata(commit_metadata or [])
 
-    def use(run: CommandContext, table: str) -> None:
+    def compute_statistics(run: CommandContext, table: str) -> None:
         change = run.open_table(table, writes=not mode.only_plans).prepare_stats(
             where=where,
             columns=chosen_columns,
@@ -136,33 +136,39 @@ def stats(
         run_change(run, change, _make_presentation(table), mode)
 
     if is_several(tables):
-        run_on_tables(run, tables, use, mode)
+        run_on_tables(run, tables, compute_statistics, mode)
     else:
-        use(run, tables[0])
+        compute_statistics(run, tables[0])
 
 
 def _make_presentation(table: str) -> ChangePresentation[StatsPlan, StatsOutcome]:
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import ChangePresentation
 
-    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
-        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
-
-    def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
-        if outcome.committed == outcome.plan.files:
-            return outcome.committed, outcome.plan.size_bytes
-        return outcome.committed, None if outcome.committed else 0
+    def suggest_history(outcome: StatsOutcome) -> str | None:
+        return f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None
 
     return ChangePresentation(
-        build_question=lambda plan: (
-            f"read the {plan.request.read} of {plural(plan.files, 'file')} of {plan.table.uri} and commit their "
-            "statistics"
-        ),
+        build_question=_build_question,
         build_plan_result=lambda plan, _: stats_result(plan, None),
         build_outcome_result=lambda outcome: stats_result(outcome.plan, outcome),
-        suggest_after_change=lambda outcome: (
-            f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None
-        ),
-        get_file_action=deed,
-        count_changed_files=achieved,
+        suggest_after_change=suggest_history,
+        get_file_action=_get_file_action,
+        count_changed_files=_count_committed_files,
     )
+
+
+def _build_question(plan: StatsPlan) -> str:
+    files = plural(plan.files, "file")
+    return f"read the {plan.request.read} of {files} of {plan.table.uri} and commit their statistics"
+
+
+def _get_file_action(plan: StatsPlan) -> tuple[str, FileTotals]:
+    return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
+
+
+def _count_committed_files(outcome: StatsOutcome) -> tuple[int, int | None]:
+    """Return the number of files whose statistics were committed, and their size; None if only some were."""
+    if outcome.committed == outcome.plan.files:
+        return outcome.committed, outcome.plan.size_bytes
+    return outcome.committed, None if outcome.committed else 0
