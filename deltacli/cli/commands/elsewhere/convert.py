@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _REQUEST_OPTIONS = ("partition", "schema", "like", "exclude", "time_zone", "accept_unknowable")
-"""Parameters that say how the table is made of its files."""
+"""Parameters that affect how the table is created from its files."""
 
 _NAMED = 10
 
@@ -132,27 +132,29 @@ def convert(
 
     run: CommandContext = context.obj
     if sources:
-        others = given_options(context, *_REQUEST_OPTIONS)
-        if others:
-            raise UsageError(f"{others[0]} cannot be used with --from, which takes all of it from the log")
+        request_options = given_options(context, *_REQUEST_OPTIONS)
+        if request_options:
+            raise UsageError(f"{request_options[0]} cannot be used with --from, which takes all of it from the log")
         from deltacli.cli.commands.undelete import undelete_files
 
         lost_table = run.open_table(table, writes=not dry_run)
         undelete_files(run, table, lost_table.prepare_undelete(sources=sources), Mode(dry_run, yes))
         return
-    opened = run.open_table(table, writes=not dry_run)
-    uri, name = opened.uri, quote_table(table)
+
+    new_table = run.open_table(table, writes=not dry_run)
+    uri = new_table.uri
+
+    def build_question(plan: ConvertPlan) -> str:
+        return f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
 
     presentation: ChangePresentation[ConvertPlan, ConvertPlan] = ChangePresentation(
-        build_question=lambda plan: (
-            f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
-        ),
+        build_question=build_question,
         build_plan_result=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
         build_outcome_result=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
-        suggest_after_change=lambda _: f"deltacli validate {name} --level footers",
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)} --level footers",
         override_options={"convert.lost-log": "--accept-unknowable"},
     )
-    change = opened.prepare_convert(
+    change = new_table.prepare_convert(
         partition=partition,
         schema=schema,
         like=like,

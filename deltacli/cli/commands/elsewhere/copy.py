@@ -127,9 +127,9 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
     run: CommandContext = context.obj
-    opened = run.open_table(src)
+    source = run.open_table(src)
     if check:
-        checked = opened.copy(
+        comparison = source.copy(
             dst,
             check=True,
             versions=versions,
@@ -141,11 +141,12 @@ def copy(
             rate=rate,
             time_budget_ms=time_budget_ms,
         )
-        run.write(copy_result(checked))
-        if checked.differences:
+        run.write(copy_result(comparison))
+        if comparison.differences:
             raise Exit(EXIT_FINDINGS)
         return
-    change = opened.prepare_copy(
+
+    change = source.prepare_copy(
         run.open_other(dst, writes=not dry_run),
         versions=versions,
         newest=newest,
@@ -160,7 +161,14 @@ def copy(
 
 
 def copy_table(run: CommandContext, dst: str, change: PreparedChange[CopyPlan, CopyResult], *, dry_run: bool) -> None:
-    """Copy a table, and write the result."""
+    """Copy a table without asking, and write the result.
+
+    Args:
+        run: The run of the command.
+        dst: The target as the user typed it.
+        change: The copy.
+        dry_run: Whether the plan is shown and nothing is copied.
+    """
     presentation: ChangePresentation[CopyPlan, CopyResult] = ChangePresentation(
         build_question=None,
         build_plan_result=planned_copy_result,

@@ -66,22 +66,22 @@ def manifest(
     from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not (check or dry_run))
-    uri = opened.uri
+    delta_table = run.open_table(table, writes=not (check or dry_run))
+    uri = delta_table.uri
     presentation: ChangePresentation[ManifestsPlan, ManifestsOutcome] = ChangePresentation(
-        build_question=lambda plan: f"{_deed(plan)} of {uri}",
+        build_question=lambda plan: f"{_describe_changes(plan)} of {uri}",
         build_plan_result=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
         build_outcome_result=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), outcome),
         suggest_after_change=lambda _: f"deltacli manifest {quote_table(table)} --check",
         can_be_resumed=True,
         list_notes=lambda plan: plan.notes,
     )
-    run_change(run, opened.prepare_manifest(), presentation, Mode(dry_run, yes, check))
+    run_change(run, delta_table.prepare_manifest(), presentation, Mode(dry_run, yes, check))
 
 
-def _deed(plan: ManifestsPlan) -> str:
-    deleted = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
-    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
+def _describe_changes(plan: ManifestsPlan) -> str:
+    deletions = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
+    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deletions}"
 
 
 def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> SingleResult:

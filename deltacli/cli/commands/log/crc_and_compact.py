@@ -1,4 +1,4 @@
-"""`deltacli log crc TABLE` and `deltacli log compact TABLE`, which write files that follow from the commits."""
+"""`deltacli log crc TABLE` and `deltacli log compact TABLE`, which write files that are derived from commits."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def log_crc(
       deltacli log crc ./tbl --version 12 --json
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not dry_run)
+    delta_table = run.open_table(table, writes=not dry_run)
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
     presentation: ChangePresentation[ChecksumReport, ChecksumReport] = ChangePresentation(
         build_question=None,
-        build_plan_result=lambda plan, _: _checksum_result(opened.uri, plan),
-        build_outcome_result=lambda report: _checksum_result(opened.uri, report),
+        build_plan_result=lambda report, _: _checksum_result(delta_table.uri, report),
+        build_outcome_result=lambda report: _checksum_result(delta_table.uri, report),
         suggest_after_change=lambda report: validate if report.is_wrong else None,
-        suggest_before_change=lambda plan: validate if plan.is_wrong else None,
+        suggest_before_change=lambda report: validate if report.is_wrong else None,
         is_finding=lambda report: report.is_wrong,
     )
-    change = opened.prepare_write_checksum(version=chosen_version(opened, version, timestamp))
+    change = delta_table.prepare_write_checksum(version=chosen_version(delta_table, version, timestamp))
     run_change(run, change, presentation, Mode(dry_run))
 
 
@@ -118,14 +118,14 @@ def log_compact(
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not dry_run)
+    delta_table = run.open_table(table, writes=not dry_run)
     presentation: ChangePresentation[Compaction, Compaction] = ChangePresentation(
         build_question=None,
-        build_plan_result=lambda plan, _: _compaction_result(opened.uri, plan),
-        build_outcome_result=lambda made: _compaction_result(opened.uri, made),
+        build_plan_result=lambda compaction, _: _compaction_result(delta_table.uri, compaction),
+        build_outcome_result=lambda compaction: _compaction_result(delta_table.uri, compaction),
         suggest_after_change=lambda _: f"deltacli validate {quote_table(table)}",
     )
-    run_change(run, opened.prepare_compact_log(first, last), presentation, Mode(dry_run))
+    run_change(run, delta_table.prepare_compact_log(first, last), presentation, Mode(dry_run))
 
 
 def _compaction_result(uri: str, found: Compaction) -> SingleResult:
