@@ -72,15 +72,15 @@ def share_head(
     require_parquet_output(run)
     request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
     store = open_shared_table(run, table)
-    scan, uri = scan_shared_table(run, store, request, version, at_ms), store.uri
+    scan = scan_shared_table(run, store, request, version, at_ms)
     check_omitted_columns(run, scan)
     if run.directory is not None:
-        write_directory(run, uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
-        note_rows(run, scan, table)
-        return
-    types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
-    about = {"version": scan.version, "columns": types}
-    run.write(RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out), 0))
+        write_directory(run, store.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
+    else:
+        columns_json = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+        fields = {"version": scan.version, "columns": columns_json}
+        rows = Rows("deltacli.read", "row", store.uri, fields, scan.schema, scan, scan.left_out)
+        run.write(RowsResult(rows, 0))
     note_rows(run, scan, table)
 
 

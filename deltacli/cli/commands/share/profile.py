@@ -1,4 +1,4 @@
-"""`deltacli share profile show|check`, and what a profile gives access to: `share ls` and `share schema`."""
+"""`deltacli share profile show|check`, `deltacli share ls` and `deltacli share schema`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def share_profile_show(
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
     run: CommandContext = context.obj
-    found = read_profile(Path(profile))
-    run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
+    credentials = read_profile(Path(profile))
+    problems = problems_of(credentials, run.clock())
+    run.write(profile_result(credentials, problems, run.clock()))
 
 
 @app.command("check", cls=SharedOptionsCommand, epilog=exit_codes(findings="the profile has a problem", storage=True))
@@ -59,14 +60,11 @@ def share_profile_check(
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
     run: CommandContext = context.obj
-    found = read_profile(Path(profile))
-    problems = problems_of(found, run.clock())
-    run.write(profile_result(found, problems, run.clock()))
+    credentials = read_profile(Path(profile))
+    problems = problems_of(credentials, run.clock())
+    run.write(profile_result(credentials, problems, run.clock()))
     if problems:
         raise Exit(EXIT_FINDINGS)
-
-
-# -- what a profile gives access to ------------------------------------------------------------------------------------
 
 
 @app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -90,9 +88,10 @@ def share_ls(
     profile, names = split_profile(shares)
     entries = list_entries(open_profile_transport(run, profile), names)
     run.write(listing_result(profile, entries))
-    table = next((entry for entry in entries if entry.is_readable), None)
-    if table is not None:
-        run.suggest_command(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
+    readable_tables = [entry for entry in entries if entry.is_readable]
+    if readable_tables:
+        address = f"{profile}#{readable_tables[0].full_name}"
+        run.suggest_command(f"deltacli share head {quote_word(address)}")
 
 
 @app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -119,7 +118,8 @@ def share_schema(
 
     run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
-    shared = open_shared_table(run, table)
-    assert isinstance(shared, ShareStorage)
-    store = shared.without_files(version=version, at_ms=at_ms)
-    run.write(SchemaResult(run.make_table(store).snapshot()))
+    share = open_shared_table(run, table)
+    # `share schema` opens tables for their metadata only, never in the directory of the table.
+    assert isinstance(share, ShareStorage)
+    metadata_store = share.without_files(version=version, at_ms=at_ms)
+    run.write(SchemaResult(run.make_table(metadata_store).snapshot()))
