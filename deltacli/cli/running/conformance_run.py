@@ -213,11 +213,7 @@ class ConformanceChecker:
             uri: The address of the server or of one of its tables.
             write_items: Writes lines of NDJSON. None: findings are not written yet.
         """
-        from deltacli.cli.render.validate.result import finding_line
-
-        write_finding = None
-        if write_items is not None:
-            write_finding = lambda finding: write_items(finding_line(uri, finding, uri))
+        write_finding = None if write_items is None else partial(_write_finding, write_items, uri)
         options = self._options
         self._filter = FindingFilter(options.fail_on, options.max_findings, uri, self._baseline, write_finding)
         return self._filter.add
@@ -263,3 +259,9 @@ class ConformanceChecker:
             COMMAND,
             tuple(self._omissions),
         )
+
+
+def _write_finding(write_items: WriteItems, uri: str, finding: Finding) -> None:
+    from deltacli.cli.render.validate.result import finding_line
+
+    write_items(finding_line(uri, finding, uri))
