@@ -38,7 +38,7 @@ from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-    from deltacli.cli.running.trend_entries import Entry, TableTally
+    from deltacli.cli.running.trend_entries import TableTally, TrendEntry
     from deltacli.operations.validate.validate import Validation
     from deltacli.rules.framework.repairs import Condition
     from deltacli.table.discover import Target, Targets
@@ -188,11 +188,11 @@ class ValidationRun:
         """Whether no table could be checked."""
         return bool(self._failures) and not self._tables
 
-    def make_trend_entry(self, exit_code: int) -> Entry:
+    def make_trend_entry(self, exit_code: int) -> TrendEntry:
         """Return the counts of the run for the trend file."""
-        from deltacli.cli.running.trend_entries import Entry
+        from deltacli.cli.running.trend_entries import TrendEntry
 
-        return Entry(
+        return TrendEntry(
             self._now_ms,
             self._request.level,
             self._collect_limits(),
