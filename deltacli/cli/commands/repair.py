@@ -283,7 +283,7 @@ class RepairCommand(NamedTuple):
 
             plans.append(plan)
             if self.options.save_plan is not None:
-                invocation.writes(self.options.save_plan)
+                invocation.record_output(self.options.save_plan)
                 self.table.save_repair_plan(plan, self.options.save_plan)
             return repair_result(plan, None, self.name, is_plan=is_dry_run)
 

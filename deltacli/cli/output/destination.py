@@ -66,7 +66,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
     except OSError as error:
         raise unwritable_error(output, error) from error
     # If the run is interrupted, the message lists the files that were completed.
-    invocation.writes(output)
+    invocation.record_output(output)
     with open_replacement(output) as sink:
         yield sink
 

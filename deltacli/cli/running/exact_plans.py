@@ -78,7 +78,7 @@ def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | No
     plan = plan_vacuum_step(table, policy)
     if path is None:
         return plan.as_json()
-    invocation.writes(path)
+    invocation.record_output(path)
     table.save_vacuum_plan(plan, path)
     return {**plan.as_json(), "savedAs": path}
 

@@ -139,7 +139,7 @@ def _create_file(path: str, content: bytes) -> bool:
     Raises:
         StorageFailed: If the file may not have been written.
     """
-    invocation.writes(path)
+    invocation.record_output(path)
     directory, name = os.path.split(os.path.abspath(path))
     match LocalStorage(directory).put_if_absent(name, content):
         case Existed():

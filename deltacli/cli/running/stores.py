@@ -157,7 +157,7 @@ class Stores:
             writes=writes,
             note=None if note is None else lambda text: note(f"note: {text}"),
         )
-        invocation.opens_in_catalog(storage.uri, uri)
+        invocation.record_catalog_name(storage.uri, uri)
         return storage
 
     def open_catalog(self) -> UnityCatalog:

@@ -47,7 +47,7 @@ class Trend:
         Raises:
             StorageFailed: If the file cannot be written.
         """
-        invocation.writes(self._name)
+        invocation.record_output(self._name)
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:

@@ -140,7 +140,7 @@ class VacuumCommand(NamedTuple):
         plan = change.plan()
         for note in plan.notes:
             self.run.note(f"note: {note}")
-        invocation.writes(path)
+        invocation.record_output(path)
         self.table.save_vacuum_plan(plan, path)
         self.run.write(self._make_result(plan, None, dry_run=True))
 

@@ -215,7 +215,7 @@ def share_key_rotate(
     if not confirm_change(run, question, lambda: run.write(planned_result), dry_run=dry_run, yes=yes):
         return
 
-    invocation.writes(str(key_file))
+    invocation.record_output(str(key_file))
     with locked(key_file):
         # `rotate` would create a missing file. Reading it reports the error instead.
         ServerKeys.read(key_file)

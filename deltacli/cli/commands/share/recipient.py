@@ -260,7 +260,7 @@ def _change_recipient(
 def _change_file(file: Path, change: RecipientsChange, *, may_create: bool = False) -> Recipients:
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    invocation.writes(str(file))
+    invocation.record_output(str(file))
     return change_recipients(file, change, may_create=may_create)
 
 

@@ -154,7 +154,7 @@ def share_token_revoke(
     question = f"revoke {plural(len(revoked_tokens), 'token')} of {current.name}"
     if not confirm_change(run, question, show_plan, dry_run=dry_run, yes=yes):
         return
-    invocation.writes(str(file))
+    invocation.record_output(str(file))
     change_recipients(file, revoke)
     _write_tokens(run, file, [revoked], "revoke", dry_run=False)
 
@@ -253,7 +253,7 @@ def _create_token(
         return changed_recipients
 
     try:
-        invocation.writes(str(file))
+        invocation.record_output(str(file))
         recipients = change_recipients(file, create_and_write_profile)
     except BaseException:
         if profile is not None and created_tokens:
@@ -289,7 +289,7 @@ def _write_profile(profile: str, configuration: Configuration, token: CreatedTok
         )
     require_file_outside_tables(profile, "--profile")
     require_parent_directory(profile)
-    invocation.writes(profile)
+    invocation.record_output(profile)
     write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
 
 
