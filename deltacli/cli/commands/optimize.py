@@ -205,6 +205,7 @@ def optimize(
 
 
 def _make_presentation(table: str) -> ChangePresentation[OptimizePlan, OptimizeOutcome]:
+    """Return how an optimization is presented. If files cannot be read, their repair is suggested first."""
     from deltacli.cli.render.optimize import optimize_result
     from deltacli.cli.running.changing import ChangePresentation
 

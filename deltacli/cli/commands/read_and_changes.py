@@ -274,6 +274,7 @@ def write_changes(
 
 
 def _make_changes_result(uri: str, row_changes: Changes, versions: Mapping[str, int], row_limit: int) -> RowsResult:
+    """Return row changes as a result. The type of a change is the first column."""
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     fields = {**versions, "columns": _describe_columns(row_changes)}

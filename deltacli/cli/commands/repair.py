@@ -358,6 +358,7 @@ class RepairCommand(NamedTuple):
 
 
 def _build_question(plan: RepairPlan) -> str:
+    """Return the question, which names the loss of rows and the steps that stay refused."""
     changes = len({step.work for step in plan.planned})
     question = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
     loss = plan.loss

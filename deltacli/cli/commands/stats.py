@@ -142,6 +142,7 @@ def stats(
 
 
 def _make_presentation(table: str) -> ChangePresentation[StatsPlan, StatsOutcome]:
+    """Return how a computation of statistics is presented."""
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import ChangePresentation
 

@@ -135,6 +135,7 @@ def _remove_repeated_facts(error: Refused | PartlyDone) -> None:
 
 
 def _build_question(plan: UndeletePlan) -> str:
+    """Return the question, which names the first of the files that would be replaced."""
     files = f"{plural(plan.found.files, 'file')} ({format_size(plan.found.size_bytes)})"
     question = f"put {files} back in {plan.table}"
     if plan.is_new:

@@ -241,6 +241,7 @@ class ConformanceChecker:
             self._findings_to_accept += [(suite.uri, finding) for finding in suite.findings]
 
     def _make_report(self) -> ValidationReport:
+        """Return the report on the suites that have ended."""
         from deltacli.cli.render.validate.report import ValidationReport
 
         checked_ids = {rule_id for suite in self._suites for rule_id in suite.validation.rules}

@@ -59,6 +59,7 @@ def _matches_rule(pattern: str, rule_ids: Collection[str]) -> bool:
 
 
 def _make_unknown_rule_error(command: str, pattern: str, rule_ids: Collection[str]) -> UsageError:
+    """Return the error for a pattern without a match. It suggests an area, a similar rule, or help on an error code."""
     from deltacli.cli.help.topics import is_error_code
 
     is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in rule_ids)

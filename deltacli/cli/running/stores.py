@@ -141,6 +141,7 @@ class Stores:
             self._note(f"note: {option} has no effect on {target}")
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
+        """Open a table by its name in a catalog, which vends the credentials for its store."""
         from deltacli.catalogs.unity.addresses import parse_table
         from deltacli.catalogs.unity.unity import open_in_catalog
 
@@ -207,6 +208,7 @@ class Stores:
         return self._retry_policy
 
     def _create_retry_policy(self) -> Retry:
+        """Return a new retry policy, with a rate limit if the run has one."""
         from deltacli.storage.retry import Retry, ThrottledRetry
 
         is_explicit = self._retry_budget_ms is not None

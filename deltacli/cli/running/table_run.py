@@ -94,6 +94,7 @@ class TableRun:
         is_from_pattern: bool = False,
         discovery_error: DeltacliError | None = None,
     ) -> None:
+        """Create a run. Nothing has been planned or done yet."""
         self.argument = argument
         self.name = mask_secrets(argument)
         self.uri = uri

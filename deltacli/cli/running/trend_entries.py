@@ -172,6 +172,7 @@ def find_comparable_entry(entries: Sequence[TrendEntry], entry: TrendEntry) -> T
 
 
 def _parse_entry(document: dict[str, Json]) -> TrendEntry:
+    """Parse one line. Raises ValueError, KeyError or TypeError if it is not a run of `validate`."""
     if document["kind"] != KIND or document["schemaVersion"] != SCHEMA_VERSION:
         raise ValueError("it is another kind of document, or of a later version")
     tables = [

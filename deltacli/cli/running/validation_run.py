@@ -425,6 +425,7 @@ class ValidationRun:
         return any(reaches(rule.severity, self._options.fail_on) for rule in suppressed_rules)
 
     def _make_report(self) -> ValidationReport:
+        """Return the report on the tables that have been checked."""
         from deltacli.cli.render.validate.report import ValidationReport
 
         stale_findings = None

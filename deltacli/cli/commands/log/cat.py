@@ -110,6 +110,7 @@ def _indent_lines(lines: bytes) -> bytes:
 
 
 def _indent_line(line: bytes) -> bytes:
+    """Return a line of JSON with one name or value per line, indented by two spaces per level."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -96,6 +96,7 @@ def log_expire(
 
 
 def _make_presentation(run: CommandContext, table: str) -> ChangePresentation[ExpiryPlan, ExpiryOutcome]:
+    """Return how a deletion of log files is presented."""
     from deltacli.cli.render.log_files import expiry_result
 
     def suggest_checkpoint(plan: ExpiryPlan) -> str | None:
