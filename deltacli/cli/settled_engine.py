@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli.cli.options.cluster import ClusterOptions, EngineChoice
-from deltacli.cli.options.configuration import Variable, configured, parse_pair, plain_or_file
+from deltacli.cli.options.configuration import Variable, get_configured_choice
+from deltacli.cli.options.option_values import parse_pair, read_option_value
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import JsonObject
 
@@ -29,7 +30,7 @@ def settle_engine(options: ClusterOptions, settings: JsonObject, configuration: 
     """
     engine = options.engine
     if engine is None:
-        engine = configured(EngineChoice, Variable.ENGINE, settings, configuration) or EngineChoice.EMBEDDED
+        engine = get_configured_choice(EngineChoice, Variable.ENGINE, settings, configuration) or EngineChoice.EMBEDDED
     if engine is EngineChoice.EMBEDDED:
         _refuse_spark_options(options)
         return None
@@ -48,7 +49,7 @@ def settle_engine(options: ClusterOptions, settings: JsonObject, configuration: 
         return SparkSettings(options.master, options.remote, spark_conf)
     if options.remote:
         # The address may contain an access token, so it can be read from a file.
-        remote = plain_or_file("--remote", " ", options.remote, f"the variable {Variable.REMOTE}")
+        remote = read_option_value("--remote", " ", options.remote, f"the variable {Variable.REMOTE}")
         return SparkSettings(options.master, remote, spark_conf)
 
     defaults = SparkSettings(

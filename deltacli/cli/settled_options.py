@@ -10,16 +10,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.catalog_choice import choose_catalog
 from deltacli.cli.options.configuration import (
     Variable,
-    choose_catalog,
-    configured,
-    one_of,
-    parse_storage_option,
+    get_configured_choice,
+    parse_choice,
     read_configuration,
-    retry_budget_of,
+    settle_retry_budget,
 )
-from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.moments import parse_time_option
+from deltacli.cli.options.option_values import parse_storage_option
 from deltacli.cli.output.formats import FORMATS, TABLE
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.engine_source import EngineSource
@@ -138,8 +138,8 @@ def _read_settings(options: SharedOptions) -> Settings:
 
 def _settle_colours(options: SharedOptions, settings: Settings) -> ColourChoice:
     """Return the choice of colours. Raises UsageError for any invalid value, even if another value overrides it."""
-    environment_choice: ColourChoice | None = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
-    configured_choice: ColourChoice | None = one_of(
+    environment_choice: ColourChoice | None = parse_choice(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
+    configured_choice: ColourChoice | None = parse_choice(
         ColourChoice, settings.values.get("color"), f"color {settings.description}"
     )
     return options.colour or environment_choice or configured_choice or ColourChoice.AUTO
@@ -148,7 +148,7 @@ def _settle_colours(options: SharedOptions, settings: Settings) -> ColourChoice:
 def _settle_progress(options: SharedOptions, settings: Settings) -> ProgressChoice:
     if options.progress is not None:
         return options.progress
-    configured_choice: ProgressChoice | None = configured(
+    configured_choice: ProgressChoice | None = get_configured_choice(
         ProgressChoice, Variable.PROGRESS, settings.values, settings.description
     )
     return configured_choice or ProgressChoice.AUTO
@@ -165,7 +165,7 @@ def _settle_log_format(options: SharedOptions, format_name: str) -> LogFormat:
 def _make_clock(now: str | None) -> Clock:
     if now is None:
         return system_clock
-    return fixed_clock(parse_moment("--now", now, invocation.arguments))
+    return fixed_clock(parse_time_option("--now", now, invocation.arguments))
 
 
 def _merge_storage_options(options: SharedOptions, settings: Settings) -> dict[str, str]:
@@ -185,7 +185,7 @@ def _make_store_options(options: SharedOptions, settings: Settings, storage_opti
     return StoreOptions(
         storage_options=storage_options,
         allow_external=(*configured_prefixes, *(options.allow_external or ())),
-        retry_budget_ms=retry_budget_of(options.retry_budget, configured_budget, settings.description),
+        retry_budget_ms=settle_retry_budget(options.retry_budget, configured_budget, settings.description),
         access=options.access or AccessMode.AUTO,
         catalog=choose_catalog(options.catalog_profile, settings.values, configuration_file),
     )

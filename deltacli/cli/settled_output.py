@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import Variable, configured
+from deltacli.cli.options.configuration import Variable, get_configured_choice
 from deltacli.cli.output.destination import (
     find_output_directory,
     require_file_outside_tables,
@@ -141,7 +141,7 @@ def choose_format_name(output: OutputOptions, settings: Mapping[str, Toml], conf
 
     format_name = output.requested_format
     if format_name is None:
-        format_name = configured(configurable_formats, Variable.FORMAT, settings, configuration)
+        format_name = get_configured_choice(configurable_formats, Variable.FORMAT, settings, configuration)
     if output.shared.template is not None:
         return TABLE.name
     return str(format_name or TABLE.name)

@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, given_options_of_one_format, is_given
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT, get_format_options, is_option_used
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -180,7 +180,7 @@ def alter(
         drop=drop,
         none=none,
     )
-    format_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     _require_matching_options(context, change, apply)
     mode = Mode(dry_run, yes, check)
 
@@ -212,7 +212,7 @@ def alter(
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
-            raise make_format_error(OF_DELTA, f"alter {change}", {"path": paimon_table.uri})
+            raise make_format_error(DELTA_FORMAT, f"alter {change}", {"path": paimon_table.uri})
         if apply is not None:
             changes = read_changes(_read_changes_file(apply))
         else:
@@ -246,7 +246,7 @@ def _refuse_paimon_change(change: Verb | None, words: Sequence[str], uri: str) -
     is_accepted = bool(words) and (change == "unset" or all("=" in word for word in words))
     property_words = words if is_accepted else [_WORD_OF_PROPERTIES[change]]
     raise make_format_error(
-        OF_PAIMON,
+        PAIMON_FORMAT,
         f"alter {change}",
         {"path": uri, "instead": "deltacli properties"},
         command("properties", change, *property_words),
@@ -268,7 +268,7 @@ def _require_matching_options(context: typer.Context, change: Verb | None, apply
 
     for name, verbs in _VERBS_WITH_OPTION.items():
         belongs_to_file = change is None and name in _OPTIONS_OF_FILES
-        if is_given(context, name) and change not in verbs and not belongs_to_file:
+        if is_option_used(context, name) and change not in verbs and not belongs_to_file:
             option = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 

@@ -10,9 +10,9 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.given import given_options
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
-from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
+from deltacli.cli.options.given import get_used_options
+from deltacli.cli.options.moments import find_chosen_version, parse_timestamp_option
+from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, has_several_tables
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
@@ -140,7 +140,7 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
     run: CommandContext = context.obj
-    if is_several(tables):
+    if has_several_tables(tables):
         from deltacli.cli.running.many import run_on_tables
         from deltacli.cli.running.table_arguments import require_tables
 
@@ -148,7 +148,7 @@ def checkpoint(
     if if_behind < 0:
         raise UsageError(f"--if-behind {if_behind} is negative")
     # Report an invalid timestamp before any table is opened.
-    parse_moment_of(version, timestamp)
+    parse_timestamp_option(version, timestamp)
 
     # `--layout auto` and `--if-behind 0` are the defaults, so they do not contradict `--verify`.
     writing_parameters = ["parts", "rows_per_file", "force", "dry_run"]
@@ -161,14 +161,14 @@ def checkpoint(
     def checkpoint_table(run: CommandContext, name: str) -> None:
         table = run.open_table(name, writes=not (verify or dry_run))
         if verify:
-            writing_options = given_options(context, *writing_parameters)
+            writing_options = get_used_options(context, *writing_parameters)
             if writing_options:
                 raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(writing_options)}")
-            _verify(run, name, table, chosen_version(table, version, timestamp))
+            _verify(run, name, table, find_chosen_version(table, version, timestamp))
             return
 
         change = table.prepare_checkpoint(
-            version=chosen_version(table, version, timestamp),
+            version=find_chosen_version(table, version, timestamp),
             layout=None if layout is LayoutChoice.AUTO else layout,
             parts=parts,
             rows_per_file=rows_per_file,
@@ -179,7 +179,7 @@ def checkpoint(
         )
         run_change(run, change, _CheckpointPresenter(run, name, table).make_presentation(), mode)
 
-    if is_several(tables):
+    if has_several_tables(tables):
         run_on_tables(run, tables, checkpoint_table, mode)
     else:
         checkpoint_table(run, tables[0])

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.given import get_format_options
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.explain import explain_result
@@ -86,7 +86,7 @@ def explain(
         table,
         delta=show_delta,
         paimon=show_paimon,
-        options=given_options_of_one_format(context, delta=("changes",)),
+        options=get_format_options(context, delta=("changes",)),
     )
 
 

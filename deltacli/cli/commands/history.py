@@ -9,8 +9,8 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options_of_one_format
-from deltacli.cli.options.moments import parse_end
+from deltacli.cli.options.given import get_format_options
+from deltacli.cli.options.moments import parse_range_end
 from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
 from deltacli.cli.output.columns import choose_columns
@@ -73,8 +73,8 @@ def history(
     """
     run: CommandContext = context.obj
     row_limit = choose_row_limit(run, limit)
-    begin = parse_end("--from", first, run.clock)
-    end = parse_end("--to", last, run.clock)
+    begin = parse_range_end("--from", first, run.clock)
+    end = parse_range_end("--to", last, run.clock)
     if begin.version is not None and end.version is not None and begin.version > end.version:
         raise _make_reversed_range_error(begin.version, end.version)
 
@@ -106,7 +106,7 @@ def history(
         result = PaimonHistoryResult(table_history, history_columns, is_chosen=bool(columns))
         _write_history(run, table, result)
 
-    format_options = given_options_of_one_format(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
+    format_options = get_format_options(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
     call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=format_options, branch=branch)
 
 

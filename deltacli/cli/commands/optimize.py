@@ -8,7 +8,13 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.tables import (
+    CommitMetadataOption,
+    DryRunOption,
+    TablesArgument,
+    YesOption,
+    has_several_tables,
+)
 from deltacli.cli.options.values import (
     join_names,
     make_duration_parser,
@@ -170,7 +176,7 @@ def optimize(
     from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
-    if is_several(tables):
+    if has_several_tables(tables):
         from deltacli.cli.running.many import run_on_tables
         from deltacli.cli.running.table_arguments import require_tables
 
@@ -198,7 +204,7 @@ def optimize(
         )
         run_change(run, change, _make_presentation(table), mode)
 
-    if is_several(tables):
+    if has_several_tables(tables):
         run_on_tables(run, tables, optimize_table, mode)
     else:
         optimize_table(run, tables[0])

@@ -13,7 +13,7 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand, SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.streams import (
     AllowStreamLossOption,
     CheckpointsOption,
@@ -427,7 +427,7 @@ def features(
 
 def _require_no_protection(context: typer.Context) -> None:
     """Refuse options that protect streaming queries. Only a drop with `--truncate-history` deletes old versions."""
-    protection_options = given_options(context, "protect_streams", "ignore_streams_older_ms", "allow_stream_loss")
+    protection_options = get_used_options(context, "protect_streams", "ignore_streams_older_ms", "allow_stream_loss")
     if protection_options:
         raise UsageError(f"{protection_options[0]} requires drop with --truncate-history")
 

@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterRowsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_end, parse_moment_of
+from deltacli.cli.options.moments import parse_range_end, parse_timestamp_option
 from deltacli.cli.options.tables import (
     ChangedColumnsOption,
     FirstVersionOption,
@@ -86,7 +86,7 @@ def read(
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if count and (run.format is PARQUET or run.directory is not None):
@@ -239,8 +239,8 @@ def write_changes(
         row_ids: Whether row ids are shown.
         limit: The value of `--limit`.
     """
-    begin = parse_end("--from", first, run.clock)
-    end = parse_end("--to", last, run.clock)
+    begin = parse_range_end("--from", first, run.clock)
+    end = parse_range_end("--to", last, run.clock)
     require_parquet_output(run)
     row_limit = choose_row_limit(run, limit)
     delta_table = run.open_table(table)

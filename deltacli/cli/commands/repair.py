@@ -11,7 +11,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.findings import LevelChoice
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.tables import (
     AcceptCommitsOption,
     ApplyPlanOption,
@@ -249,7 +249,7 @@ def _require_one_mode(context: typer.Context, options: RepairOptions) -> None:
         raise UsageError(f"{' and '.join(used_modes)} exclude each other")
     if options.apply is None and options.undo is None:
         return
-    planning_options = given_options(context, *_PLANNING_OPTIONS)
+    planning_options = get_used_options(context, *_PLANNING_OPTIONS)
     if planning_options:
         raise UsageError(f"{used_modes[0]} takes no options for planning: {', '.join(planning_options)}")
 

@@ -10,7 +10,7 @@ import typer
 from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
@@ -109,7 +109,7 @@ def restore(
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     if version is None and at_ms is None:
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",

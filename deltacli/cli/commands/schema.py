@@ -14,8 +14,8 @@ from deltacli.api.schemas import convert_schema, describe_schema_file, diff_sche
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
@@ -232,7 +232,7 @@ def schema_convert(
 def _make_delta_result(run: CommandContext, table: Table, point: SchemaPoint) -> Result:
     from deltacli.cli.render.schemas.tree import SchemaResult
 
-    at_ms = parse_moment_of(point.version, point.timestamp)
+    at_ms = parse_timestamp_option(point.version, point.timestamp)
     snapshot = table.snapshot(version=point.version, timestamp_ms=at_ms)
     note_version_problems(run, snapshot, at_ms)
     return SchemaResult(snapshot)
@@ -274,7 +274,7 @@ class SchemaPoint:
 
     def require_valid(self) -> None:
         """Require that the time is valid and that the parts do not exclude each other. Raises UsageError."""
-        parse_moment_of(self.version, self.timestamp)
+        parse_timestamp_option(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
 
     def name_parts(self) -> dict[str, str]:
@@ -298,8 +298,8 @@ class SchemaPoint:
                 "--tag": self.tag,
                 "--branch": self.branch,
             }
-        formats = {name: OF_DELTA for name, value in delta_parts.items() if value is not None}
-        formats |= {name: OF_PAIMON for name, value in paimon_parts.items() if value is not None}
+        formats = {name: DELTA_FORMAT for name, value in delta_parts.items() if value is not None}
+        formats |= {name: PAIMON_FORMAT for name, value in paimon_parts.items() if value is not None}
         return formats
 
     def describe(self, run: CommandContext, table: str) -> DescribedSchema:
@@ -329,7 +329,7 @@ class SchemaPoint:
             return self._describe_file(run, table)
 
     def _describe_delta(self, run: CommandContext, table: Table) -> DescribedSchema:
-        at_ms = parse_moment_of(self.version, self.timestamp)
+        at_ms = parse_timestamp_option(self.version, self.timestamp)
         schema = table.describe_schema(version=self.version, timestamp_ms=at_ms)
         if schema.snapshot is not None:
             note_version_problems(run, schema.snapshot, at_ms)

@@ -12,8 +12,8 @@ import typer
 from deltacli.cli.command_classes import ClusterRowsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options_of_one_format
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.given import get_format_options
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
 from deltacli.cli.output.formats import PARQUET
@@ -157,11 +157,11 @@ def snapshot(
         branch=branch,
         ddl=ddl,
     )
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     _require_one_view(run, table, options)
     require_one_point(schema_id, snapshot_id, tag)
 
-    format_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     call_with_table(
         run,
         table,

@@ -10,7 +10,13 @@ import typer
 from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.tables import (
+    CommitMetadataOption,
+    DryRunOption,
+    TablesArgument,
+    YesOption,
+    has_several_tables,
+)
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
@@ -113,7 +119,7 @@ def stats(
     from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
-    if is_several(tables):
+    if has_several_tables(tables):
         from deltacli.cli.running.many import run_on_tables
         from deltacli.cli.running.table_arguments import require_tables
 
@@ -135,7 +141,7 @@ def stats(
         )
         run_change(run, change, _make_presentation(table), mode)
 
-    if is_several(tables):
+    if has_several_tables(tables):
         run_on_tables(run, tables, compute_statistics, mode)
     else:
         compute_statistics(run, tables[0])

@@ -13,7 +13,7 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options, given_options_of_one_format, is_given
+from deltacli.cli.options.given import get_format_options, get_used_options, is_option_used
 from deltacli.cli.options.paimon import BranchOption
 from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
 from deltacli.cli.options.tables import (
@@ -22,7 +22,7 @@ from deltacli.cli.options.tables import (
     DryRunOption,
     TablesArgument,
     YesOption,
-    is_several,
+    has_several_tables,
 )
 from deltacli.cli.options.values import (
     join_versions,
@@ -268,7 +268,7 @@ def vacuum(
     needed since the retention began.
     """
     run: CommandContext = context.obj
-    if is_several(tables):
+    if has_several_tables(tables):
         from deltacli.cli.running.many import run_on_tables
         from deltacli.cli.running.table_arguments import require_tables
 
@@ -356,7 +356,7 @@ def vacuum(
         )
         run_change(run, change, presentation, vacuum_options.mode)
 
-    format_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     changes_table = not dry_run and save_plan is None and explain is None
 
     def vacuum_table(run: CommandContext, name: str) -> None:
@@ -370,7 +370,7 @@ def vacuum(
             writes=changes_table,
         )
 
-    if not is_several(tables):
+    if not has_several_tables(tables):
         vacuum_table(run, tables[0])
         return
     single_table_options = {
@@ -403,7 +403,7 @@ def _require_one_mode(context: typer.Context, options: VacuumOptions, *, accept_
     if options.apply is not None:
         # The plan has been made with its own options. Only those for its execution are accepted.
         planning_parameters = [name for name in _REQUEST_OPTIONS if name not in _EXECUTION_OPTIONS]
-        planning_options = given_options(context, *planning_parameters)
+        planning_options = get_used_options(context, *planning_parameters)
         if planning_options:
             raise UsageError(
                 f"--apply executes a saved plan and takes no options for planning: {', '.join(planning_options)}",
@@ -413,10 +413,10 @@ def _require_one_mode(context: typer.Context, options: VacuumOptions, *, accept_
 
 def _require_purge_options(context: typer.Context, used_modes: Sequence[str]) -> None:
     """Require that `--purge-older` comes with `--quarantine`, and with no option about files of the table."""
-    if not is_given(context, "quarantine"):
+    if not is_option_used(context, "quarantine"):
         hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
         raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
     request_parameters = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
-    other_options = [*used_modes, *given_options(context, *request_parameters, "files")]
+    other_options = [*used_modes, *get_used_options(context, *request_parameters, "files")]
     if other_options:
         raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(other_options)}")

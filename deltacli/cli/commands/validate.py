@@ -24,7 +24,7 @@ from deltacli.cli.options.findings import (
     SelectOption,
     WriteBaselineOption,
 )
-from deltacli.cli.options.given import is_given
+from deltacli.cli.options.given import is_option_used
 from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
 from deltacli.cli.output.formats import Content
@@ -192,7 +192,7 @@ def validate(
             hint=repeat_command([word for word in invocation.arguments if word not in tables]),
         )
     if options.list_rules:
-        levels = [request.level] if is_given(context, "level") else list(LevelChoice)
+        levels = [request.level] if is_option_used(context, "level") else list(LevelChoice)
         rules = choose_rules(run, request, levels)
         has_only_paimon_rules = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if has_only_paimon_rules else "delta")

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.given import get_format_options
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -119,7 +119,7 @@ def widen_type(
         prepared_change = paimon_table.prepare_alter(widening(changes), allow_lossy=allow_lossy, min_paimon=min_paimon)
         run_change(run, prepared_change, wording_of_schema(table, "widen-type"), mode)
 
-    format_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     call_with_table(
         run,
         table,

@@ -61,7 +61,7 @@ def read_shares(config: str, *, lists_wildcards: bool = False) -> Configuration:
     return read_configuration(config, open_store=open_storage if lists_wildcards else None)
 
 
-def recipients_file_of(configuration: Configuration) -> Path:
+def require_recipients_file(configuration: Configuration) -> Path:
     """Return the file of recipients. Raises UsageError where the configuration names none."""
     if configuration.recipients_file is None:
         raise UsageError(

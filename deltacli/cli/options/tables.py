@@ -1,7 +1,7 @@
 """Arguments and options of commands on tables that several of them have.
 
 An option that works on tables of one format only says so in the command that has it; see
-`given_options_of_one_format`.
+`get_format_options`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TableHereArgument = Annotated[
 """The table of a command that changes nothing; its default is `HERE`."""
 
 
-def is_several(tables: Sequence[str]) -> bool:
+def has_several_tables(tables: Sequence[str]) -> bool:
     """Return whether words name several tables: there are two or more of them, or one is a pattern."""
     return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
 

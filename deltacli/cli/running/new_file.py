@@ -79,7 +79,7 @@ class NewFile:
 class EditorSchema:
     """The JSON Schema of a file, by which editors check and complete its keys.
 
-    It is written next to the file, for example `fleet.schema.json` for `fleet.toml`. An existing file with this name
+    It is written next to the file, with the same name and the extension .schema.json. An existing file with this name
     is never replaced, because the user may have written it.
     """
 

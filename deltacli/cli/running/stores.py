@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.command_table import COMMANDS, SharedTableSupport
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
+from deltacli.cli.options.catalog_choice import CatalogChoice, read_catalog_settings
 from deltacli.cli.running.shared_table_errors import make_shared_table_error
 from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.signals import is_interrupted
@@ -167,8 +167,8 @@ class Stores:
 
         if self._catalog is None:
             choice = self._catalog_choice
-            source = None if choice is None else place_of_catalog(choice)
-            self._catalog = open_catalog(catalog_profile_of(choice), self.get_retry_policy(), source=source)
+            source = None if choice is None else choice.description
+            self._catalog = open_catalog(read_catalog_settings(choice), self.get_retry_policy(), source=source)
         return self._catalog
 
     def _open_shared_table(self, uri: str, address: ShareAddress, *, writes: bool) -> Storage:

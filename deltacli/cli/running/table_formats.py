@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError
 
@@ -61,11 +61,11 @@ def call_with_table(
     table_format = _find_format(run, storage, options)
 
     def call_delta(table: Table) -> Result:
-        _require_options_of(OF_DELTA, options)
+        _require_options_of(DELTA_FORMAT, options)
         return delta(table)
 
     def call_paimon(table: Paimon) -> Result:
-        _require_options_of(OF_PAIMON, options)
+        _require_options_of(PAIMON_FORMAT, options)
         return paimon(table)
 
     try:
@@ -93,7 +93,7 @@ def _find_format(run: CommandContext, storage: Storage, options: Mapping[str, st
     """
     if run.table_format is not None:
         return "paimon" if run.table_format is TableFormat.PAIMON else "delta"
-    if OF_PAIMON not in options.values():
+    if PAIMON_FORMAT not in options.values():
         return None
     from deltacli.api.either_format import find_table_format
 
@@ -147,6 +147,6 @@ def make_format_error(
     elif is_option:
         message = f"{subject} works on {supported_format} tables only"
     else:
-        other_format = OF_DELTA if supported_format == OF_PAIMON else OF_PAIMON
+        other_format = DELTA_FORMAT if supported_format == PAIMON_FORMAT else PAIMON_FORMAT
         message = f"{subject} works on {supported_format} tables, and this is a {other_format} table"
     return UsageError(message, code="usage.table-format", facts=facts, hint=hint)

@@ -15,7 +15,7 @@ from deltacli.api.validation import RequestedValidation, read_log_line
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.findings import require_max_findings
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
 from deltacli.cli.output.grids import EncodedItems, WriteItems
 from deltacli.cli.running.baseline_files import (
     read_baseline_file,
@@ -360,14 +360,14 @@ class ValidationRun:
         table = self._run.make_table(target.storage)
         if not target.is_paimon:
             if profile not in (None, ProfileChoice.CURRENT):
-                raise make_format_error(OF_PAIMON, f"--profile {profile}", {"expected": ProfileChoice.CURRENT})
+                raise make_format_error(PAIMON_FORMAT, f"--profile {profile}", {"expected": ProfileChoice.CURRENT})
             return self._request.check_delta(table, max_findings=max_findings, on_finding=on_finding)
 
         from deltacli.api.either_format import open_as_paimon
 
         if profile is ProfileChoice.CURRENT:
             expected = ", ".join(choice for choice in ProfileChoice if choice is not ProfileChoice.CURRENT)
-            raise make_format_error(OF_DELTA, f"--profile {profile}", {"expected": expected})
+            raise make_format_error(DELTA_FORMAT, f"--profile {profile}", {"expected": expected})
         return self._request.check_paimon(
             open_as_paimon(table),
             profile=profile or ProfileChoice.JAVA,

@@ -9,7 +9,7 @@ import typer
 from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.moments import find_chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
@@ -79,7 +79,7 @@ def clone(
 
     source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
-    snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
+    snapshot = source.snapshot(version=find_chosen_version(source, version, timestamp))
     read_clone = f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}"
     presentation: ChangePresentation[ClonePlan, ClonePlan] = ChangePresentation(
         build_question=_build_question,

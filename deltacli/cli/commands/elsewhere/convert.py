@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.results import SingleResult
@@ -132,7 +132,7 @@ def convert(
 
     run: CommandContext = context.obj
     if sources:
-        request_options = given_options(context, *_REQUEST_OPTIONS)
+        request_options = get_used_options(context, *_REQUEST_OPTIONS)
         if request_options:
             raise UsageError(f"{request_options[0]} cannot be used with --from, which takes all of it from the log")
         from deltacli.cli.commands.undelete import undelete_files

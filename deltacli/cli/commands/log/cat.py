@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.moments import find_chosen_version, parse_timestamp_option
 from deltacli.cli.options.tables import TableArgument, TimestampOption
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.formats import JSON
@@ -66,11 +66,11 @@ def log_cat(
     if version is not None and version < 0:
         raise UsageError(f"version {version} is negative")
     # Report an invalid timestamp before the table is opened.
-    parse_moment_of(None, timestamp)
+    parse_timestamp_option(None, timestamp)
 
     delta_table = run.open_table(table)
     if version is None:
-        version = chosen_version(delta_table, version, timestamp)
+        version = find_chosen_version(delta_table, version, timestamp)
     assert version is not None
     raw_actions = delta_table.read_actions(version, checkpoint=checkpoint, kinds=actions)
     unknown_kinds = ", ".join(raw_actions.unknown_kinds)

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.moments import find_chosen_version
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.results import SingleResult
@@ -64,7 +64,7 @@ def log_crc(
         suggest_before_change=lambda report: validate if report.is_wrong else None,
         is_finding=lambda report: report.is_wrong,
     )
-    change = delta_table.prepare_write_checksum(version=chosen_version(delta_table, version, timestamp))
+    change = delta_table.prepare_write_checksum(version=find_chosen_version(delta_table, version, timestamp))
     run_change(run, change, presentation, Mode(dry_run))
 
 

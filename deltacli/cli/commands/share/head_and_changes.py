@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.command_classes import RowsCommand
 from deltacli.cli.commands.read_and_changes import write_changes
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import (
     ChangedColumnsOption,
@@ -68,7 +68,7 @@ def share_head(
     run: CommandContext = context.obj
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     require_parquet_output(run)
     request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
     store = open_shared_table(run, table)

@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.context import CommandContext
@@ -117,7 +117,7 @@ def share_schema(
     from deltacli.sharing.client.share_storage import ShareStorage
 
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     share = open_shared_table(run, table)
     # `share schema` opens tables for their metadata only, never in the directory of the table.
     assert isinstance(share, ShareStorage)

@@ -13,8 +13,8 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.given import get_used_options
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOption, VersionOption, WhereOption
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
@@ -137,10 +137,10 @@ def share_pull(
     """
     run: CommandContext = context.obj
     chosen_form = form or _get_form_by_extension(to)
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    row_options = given_options(context, "columns", "where", "row_ids", "limit")
+    row_options = get_used_options(context, "columns", "where", "row_ids", "limit")
     has_version = version is not None or at_ms is not None
     _require_matching_options(chosen_form, row_options, resume=resume, has_version=has_version)
 

@@ -16,7 +16,7 @@ from deltacli.cli.options.share import (
     ListedRecipientArgument,
     RecipientArgument,
     read_shares,
-    recipients_file_of,
+    require_recipients_file,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.consent import confirm_change
@@ -68,7 +68,7 @@ def share_recipient_add(
     run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
-    file = recipients_file_of(configuration)
+    file = require_recipients_file(configuration)
     now_ms = run.clock()
 
     def add(recipients: Recipients) -> Recipients:
@@ -101,7 +101,7 @@ def share_recipient_list(
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
+    file = require_recipients_file(read_shares(config))
     recipients = read_recipients(file)
     listed_recipients = recipients.items
     if recipient is not None:
@@ -133,7 +133,7 @@ def share_recipient_remove(
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
+    file = require_recipients_file(read_shares(config))
     removed = find_recipient(read_recipients(file), recipient)
     question = f"remove the recipient {removed.name} with {what_of(removed)}"
 
@@ -170,7 +170,7 @@ def share_recipient_grant(
     run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     new_grants = [parse_grant(text, configuration.catalog) for text in grants]
-    file = recipients_file_of(configuration)
+    file = require_recipients_file(configuration)
 
     def add_grants(recipients: Recipients) -> Recipients:
         return grant_to(recipients, recipient, new_grants)
@@ -212,7 +212,7 @@ def share_recipient_revoke(
     )
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
+    file = require_recipients_file(read_shares(config))
     current = find_recipient(read_recipients(file), recipient)
     revoked_grants = [parse_old_grant(text, current) for text in grants]
 

@@ -21,7 +21,7 @@ from deltacli.cli.options.share import (
     RecipientArgument,
     parse_lifetime,
     read_shares,
-    recipients_file_of,
+    require_recipients_file,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
@@ -92,7 +92,7 @@ def share_token_list(
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
+    file = require_recipients_file(read_shares(config))
     recipients = read_recipients(file)
     listed_recipients = recipients.items
     if recipient is not None:
@@ -136,7 +136,7 @@ def share_token_revoke(
     run: CommandContext = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
-    file = recipients_file_of(read_shares(config))
+    file = require_recipients_file(read_shares(config))
     current = find_recipient(read_recipients(file), recipient)
     token_ids = tuple(tokens or ())
 
@@ -192,7 +192,7 @@ def share_token_rotate(
 
     run: CommandContext = context.obj
     configuration = read_shares(config)
-    file = recipients_file_of(configuration)
+    file = require_recipients_file(configuration)
     now_ms = run.clock()
     overlap_ms = parse_duration(overlap, "--overlap")
     expires_ms = parse_lifetime(expires, now_ms)
@@ -241,7 +241,7 @@ def _create_token(
     from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    file = recipients_file_of(configuration)
+    file = require_recipients_file(configuration)
     created_tokens: list[CreatedToken] = []
 
     def create_and_write_profile(recipients: Recipients) -> Recipients:
