@@ -1,1 +1,5 @@
-"""One file per command: parse, call the operation, render."""
+"""The commands, one module each.
+
+A command is a function of Typer. It parses its options, calls one method of the Python API (`deltacli.api`), or of
+`sharing` or `fleet`, and writes the result. Its docstring is its help text. `cli/command_table.py` lists the commands.
+"""
