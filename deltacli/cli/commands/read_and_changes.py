@@ -258,19 +258,28 @@ def write_changes(
     check_omitted_columns(run, row_changes)
 
     versions = {"fromVersion": row_changes.from_version, "toVersion": row_changes.to_version}
-    result: RowsResult | None = None
     if run.directory is not None:
         write_directory(run, delta_table.uri, "changes", versions, row_changes.write_parquet, row_limit)
-    else:
-        result = _make_changes_result(delta_table.uri, row_changes, versions, row_limit)
-        run.write(result)
+        _note_row_changes(run, row_changes, delta_table.address)
+        return
 
-    # These notes are known only after the rows were read.
+    result = _make_changes_result(delta_table.uri, row_changes, versions, row_limit)
+    run.write(result)
+    _note_row_changes(run, row_changes, delta_table.address)
+    note_omitted_content(run, result.written, row_limit)
+
+
+def _note_row_changes(run: CommandContext, row_changes: Changes, table: str) -> None:
+    """Note how commits were read. This is known only after the rows were read.
+
+    Args:
+        run: The run of the command.
+        row_changes: The row changes.
+        table: The address of the table, for suggested commands.
+    """
     for note in row_changes.notes:
         run.note(f"note: {note}")
-    note_rows(run, row_changes, delta_table.address, row_changes.snapshot.problems)
-    if result is not None:
-        note_omitted_content(run, result.written, row_limit)
+    note_rows(run, row_changes, table, row_changes.snapshot.problems)
 
 
 def _make_changes_result(uri: str, row_changes: Changes, versions: Mapping[str, int], row_limit: int) -> RowsResult:

@@ -40,7 +40,7 @@ class InvalidValue(typer.BadParameter):
 
 
 def parse_whole_number(text: str | int) -> int:
-    """Parse a whole number. Raises InvalidValue. Unlike for `int`, `1_000`, ` 5` and digits of other scripts are invalid."""
+    """Parse a whole number. Raises InvalidValue. Unlike `int`, it refuses `1_000`, ` 5` and digits of other scripts."""
     if isinstance(text, int):
         # Typer passes the default of an option to its parser, too.
         return text

@@ -110,7 +110,15 @@ def _indent_lines(lines: bytes) -> bytes:
 
 
 def _indent_line(line: bytes) -> bytes:
-    """Return a line of JSON with one name or value per line, indented by two spaces per level."""
+    """Return a line of JSON with one name or value per line, indented by two spaces per level.
+
+    {"add":{"size":1.0e3,"tags":{}}}  ->  {
+                                            "add": {
+                                              "size": 1.0e3,
+                                              "tags": {}
+                                            }
+                                          }
+    """
     try:
         json.loads(line)
     except (ValueError, RecursionError):
