@@ -53,7 +53,7 @@ def run(argv: Sequence[str]) -> int:
         argv: The words of the command line, without the name of the program.
     """
     words, directories = split_directories(argv)
-    arguments = command_tree.with_current_options(convert_help_command(command_tree.move_shared_options(words)))
+    arguments = command_tree.replace_former_options(convert_help_command(command_tree.move_shared_options(words)))
     invocation.begin(arguments, directories, is_bare=is_bare(words))
     if any("=" in word or "@" in word for word in arguments):
         # Options such as `--storage-option password=…` may contain secrets, which messages must not repeat.
@@ -133,7 +133,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _run_help_version_or_command(arguments: Sequence[str]) -> int:
     """Run a command line that may ask for help on a word or for the version. Raises what the command raises."""
-    path = command_tree.path_of(arguments)
+    path = command_tree.get_command_path(arguments)
     is_command = command_tree.is_command(path)
     asks_for_help = not set(arguments).isdisjoint(ASK_FOR_HELP)
     if is_command and path not in _COMMANDS_WITHOUT_PYARROW and not asks_for_help:
@@ -241,7 +241,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
 
 def _find_table(arguments: Sequence[str]) -> str | None:
     """Return the table as the user typed it, without secrets. None for a command without a table."""
-    path = command_tree.path_of(arguments)
+    path = command_tree.get_command_path(arguments)
     if not command_tree.is_command(path) or path in command_tree.WITHOUT_TABLE:
         return None
     from deltacli.storage.secrets import mask_secrets
@@ -249,7 +249,7 @@ def _find_table(arguments: Sequence[str]) -> str | None:
     command = load_command(path)
     options = [] if command is None else [option for option in command.params if takes_value(option)]
     option_names = {name for option in options for name in option.opts}
-    table = command_tree.first_argument(arguments, option_names)
+    table = command_tree.find_first_argument(arguments, option_names)
     if table is not None:
         return mask_secrets(table)
     if path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:

@@ -58,31 +58,31 @@ def is_command(path: Path) -> bool:
     return path in _PATHS
 
 
-def leads_on(path: Path) -> bool:
+def is_path_prefix(path: Path) -> bool:
     """Return whether a path is that of a command or a group, or the program itself."""
     return any(command_path[: len(path)] == path for command_path in _PATHS)
 
 
-def below(path: Path) -> list[str]:
+def list_commands_below(path: Path) -> list[str]:
     """Return the names of the commands at and below a path, such as `log backup` and `log cat` for `("log",)`."""
     return [name for name, command_path in zip(COMMANDS, _PATHS, strict=True) if command_path[: len(path)] == path]
 
 
-def path_of(arguments: Sequence[str]) -> Path:
+def get_command_path(arguments: Sequence[str]) -> Path:
     """Return the path at the beginning of a command line. It ends before the first option or argument."""
     path: Path = ()
     for word in arguments:
-        if is_command(path) or not leads_on((*path, word)):
+        if is_command(path) or not is_path_prefix((*path, word)):
             break
         path = (*path, word)
     return path
 
 
-def path_in(arguments: Iterable[str]) -> Path:
+def find_command_path(arguments: Iterable[str]) -> Path:
     """Return the path in a command line that may have options between its words, such as `log -q cat`."""
     path: Path = ()
     for word in arguments:
-        if not is_command(path) and leads_on((*path, word)):
+        if not is_command(path) and is_path_prefix((*path, word)):
             path = (*path, word)
     return path
 
@@ -105,7 +105,7 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
     while position < len(argv) and not is_command(path):
         word = argv[position]
         name = word.split("=", 1)[0]
-        if leads_on((*path, word)):
+        if is_path_prefix((*path, word)):
             path = (*path, word)
             position += 1
         elif name in TAKES_VALUE:
@@ -117,7 +117,7 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         elif moved_words and word == "help":
             # The help of a command does not use shared options. The list of rules and the list of codes do.
             subject = argv[position + 1 :]
-            return [word, *subject] if leads_on(tuple(subject)) else [word, *subject, *moved_options]
+            return [word, *subject] if is_path_prefix(tuple(subject)) else [word, *subject, *moved_options]
         elif moved_words and not path and word in ASK_FOR_VERSION:
             return [word, *(option for option in moved_options if option in ("--json", "--format=json"))]
         elif moved_words and word in ASK_FOR_HELP:
@@ -136,9 +136,9 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
     return list(argv)
 
 
-def with_current_options(arguments: Sequence[str]) -> Sequence[str]:
+def replace_former_options(arguments: Sequence[str]) -> Sequence[str]:
     """Return a command line with current names of options instead of former ones."""
-    current_names = FORMER_OPTIONS.get(" ".join(path_of(arguments)))
+    current_names = FORMER_OPTIONS.get(" ".join(get_command_path(arguments)))
     if current_names is None:
         return arguments
     words: list[str] = []
@@ -148,7 +148,7 @@ def with_current_options(arguments: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def first_argument(arguments: Sequence[str], options_with_value: Iterable[str]) -> str | None:
+def find_first_argument(arguments: Sequence[str], options_with_value: Iterable[str]) -> str | None:
     """Return the first argument of a command; None if there is none.
 
     Args:
@@ -156,7 +156,7 @@ def first_argument(arguments: Sequence[str], options_with_value: Iterable[str]) 
         options_with_value: The names of the options of the command whose value is the next word.
     """
     option_names = set(options_with_value)
-    words = iter(arguments[len(path_of(arguments)) :])
+    words = iter(arguments[len(get_command_path(arguments)) :])
     for word in words:
         if word == "--":
             # All words after it are arguments.

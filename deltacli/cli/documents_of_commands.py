@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import below, path_of
+from deltacli.cli.command_tree import get_command_path, list_commands_below
 from deltacli.cli.documentation import read_schemas
 from deltacli.core.typing import JsonObject
 
@@ -155,7 +155,7 @@ def _find_commands(document: str, title: str) -> Sequence[str]:
     commands = {command for command, documents in _SHARED_DOCUMENTS.items() if document in documents}
     names = re.split(" --| …", title.removeprefix("deltacli "))[0]
     for name in re.split(", | or ", names):
-        commands.update(below(path_of(name.split())))
+        commands.update(list_commands_below(get_command_path(name.split())))
     return sorted(commands)
 
 

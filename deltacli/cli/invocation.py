@@ -114,7 +114,7 @@ def split_directories(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return [*words, *arguments[end:]], directories
 
 
-def outside(path: str) -> str:
+def make_pastable_path(path: str) -> str:
     """Return the path of a table for messages that the user can paste outside the directory of `-C`.
 
     With `-C`, a relative path becomes absolute. URIs and paths without `-C` stay as they are.

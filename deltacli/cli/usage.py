@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from deltacli.cli.command_tree import path_in
+from deltacli.cli.command_tree import find_command_path
 from deltacli.cli.errors import wants_json, write_error_document
 from deltacli.cli.hints.suggest import find_suggestion
 from deltacli.cli.options.values import InvalidValue
@@ -29,7 +29,7 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     message = cut_middle(" ".join(describe_error(error).split()))
     suggestion = find_suggestion(error, arguments)
     if suggestion is None:
-        hint = " ".join(["deltacli", *path_in(arguments), "--help"])
+        hint = " ".join(["deltacli", *find_command_path(arguments), "--help"])
     else:
         hint = remove_consent(suggestion.hint, arguments)
         if suggestion.message:

@@ -11,7 +11,7 @@ import typer
 from deltacli.api.streams import find_streams, make_paimon_refusal
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.invocation import Exit, outside
+from deltacli.cli.invocation import Exit, make_pastable_path
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.render.streams import streams_result
 from deltacli.cli.running.context import CommandContext
@@ -40,7 +40,9 @@ def streams(
     context: typer.Context,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", parser=outside, help="Table directory: a path or URI. Shows its queries only."),
+        typer.Argument(
+            metavar="TABLE", parser=make_pastable_path, help="Table directory: a path or URI. Shows its queries only."
+        ),
     ] = None,
     *,
     checkpoints: Annotated[

@@ -12,7 +12,7 @@ import typer
 from deltacli.api.validation import RequestedValidation
 from deltacli.cli.command_classes import ClusterFindingsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.invocation import Exit, invocation, outside
+from deltacli.cli.invocation import Exit, invocation, make_pastable_path
 from deltacli.cli.options.findings import (
     BaselineOption,
     BriefOption,
@@ -66,7 +66,7 @@ def validate(
         list[str] | None,
         typer.Argument(
             metavar="TABLE...",
-            parser=outside,
+            parser=make_pastable_path,
             help="Tables, directories with tables below them, or patterns: paths or URIs.  [default: the current "
             "directory]",
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.invocation import outside
+from deltacli.cli.invocation import make_pastable_path
 from deltacli.core.errors import UsageError, suggest_parameters
 from deltacli.core.times import parse_duration
 from deltacli.storage import open_storage
@@ -20,7 +20,7 @@ DEFAULT_LIFETIME = "90d"
 DEFAULT_OVERLAP = "24h"
 
 SharedTableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", parser=outside, help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.")
+    str, typer.Argument(metavar="TABLE", parser=make_pastable_path, help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.")
 ]
 SharesArgument = Annotated[
     str,

@@ -10,18 +10,20 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.invocation import outside
+from deltacli.cli.invocation import make_pastable_path
 from deltacli.cli.options.values import make_columns_parser, parse_whole_number
 
 DEFAULT_ROWS = 20
 """How many rows are shown on a terminal without `--limit`."""
 
-TableArgument = Annotated[str, typer.Argument(metavar="TABLE", parser=outside, help="Table directory: a path or URI.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", parser=make_pastable_path, help="Table directory: a path or URI.")
+]
 TablesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="TABLE...",
-        parser=outside,
+        parser=make_pastable_path,
         help="Table directories, or patterns such as 'lake/**': paths or URIs.",
     ),
 ]
@@ -29,7 +31,7 @@ TableHereArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        parser=outside,
+        parser=make_pastable_path,
         help="Table directory: a path or URI.  [default: the current directory]",
     ),
 ]

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.context import CommandContext
@@ -63,7 +63,7 @@ class NewFile:
 
     def _make_exists_error(self) -> Refused:
         """Return the error for an existing file. The hint checks that file: `fleet check` or `share check`."""
-        group = path_of(invocation.arguments)[0]
+        group = get_command_path(invocation.arguments)[0]
         if group == "fleet":
             hint = command("fleet check", self.path)
         else:

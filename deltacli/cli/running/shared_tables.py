@@ -6,7 +6,7 @@ import re
 from glob import glob
 from typing import TYPE_CHECKING
 
-from deltacli.cli.command_tree import path_in
+from deltacli.cli.command_tree import find_command_path
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import UsageError
@@ -50,7 +50,7 @@ def _suggest_address(table: str) -> str:
     is_table_name = re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table) is not None
     if len(profiles) == 1 and is_table_name:
         return repeat_command([f"{profiles[0]}#{table}" if word == table else word for word in words])
-    return " ".join(["deltacli", *path_in(words), "--help"])
+    return " ".join(["deltacli", *find_command_path(words), "--help"])
 
 
 def open_shared_table(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.cli.command_table import COMMANDS, SharedTableSupport
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.catalog_choice import CatalogChoice, read_catalog_settings
 from deltacli.cli.running.shared_table_errors import make_shared_table_error
@@ -178,7 +178,7 @@ class Stores:
 
         support = _get_shared_table_support()
         if writes or support is SharedTableSupport.NONE:
-            command = " ".join(path_of(invocation.arguments))
+            command = " ".join(get_command_path(invocation.arguments))
             raise make_shared_table_error(command, invocation.arguments, uri, writes=writes)
 
         capture_logging()
@@ -234,5 +234,5 @@ def _is_local(uri: str) -> bool:
 
 def _get_shared_table_support() -> SharedTableSupport:
     """Return how the command of this run reads shared tables."""
-    entry = COMMANDS.get(" ".join(path_of(invocation.arguments)))
+    entry = COMMANDS.get(" ".join(get_command_path(invocation.arguments)))
     return SharedTableSupport.NONE if entry is None else entry.shared_tables

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
 from deltacli.core.errors import UsageError, is_shared
@@ -85,7 +85,7 @@ def _suggest_option(word: str) -> Suggestion | None:
     from deltacli.cli.hints.words import suggest_for_extra_word
 
     arguments = invocation.arguments
-    command = path_of(arguments)
+    command = get_command_path(arguments)
     exists = os.path.exists(word)
     if not exists:
         number_options = [option for option in ("--retention", "--version") if has_option(command, option)]

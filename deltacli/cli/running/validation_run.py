@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.api.validation import RequestedValidation, read_log_line
 from deltacli.cli.command_tree import HERE
-from deltacli.cli.invocation import Exit, invocation, outside
+from deltacli.cli.invocation import Exit, invocation, make_pastable_path
 from deltacli.cli.options.findings import require_max_findings
 from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
 from deltacli.cli.output.grids import EncodedItems, WriteItems
@@ -167,7 +167,7 @@ class ValidationRun:
         if self._options.write_baseline is not None:
             require_baseline_target(self._options.write_baseline)
 
-        targets = find_tables(names or [outside(HERE)], self._run.open_either, progress=self._run.progress)
+        targets = find_tables(names or [make_pastable_path(HERE)], self._run.open_either, progress=self._run.progress)
         if not names:
             _require_log(targets)
         for name in targets.skipped_files:
@@ -496,7 +496,7 @@ def _require_log(targets: Targets) -> None:
     from deltacli.table.missing_log import build_missing_log_error
 
     for target in targets.tables:
-        if target.name != outside(HERE) or target.is_paimon:
+        if target.name != make_pastable_path(HERE) or target.is_paimon:
             continue
         if target.storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
             raise build_missing_log_error(target.storage)
