@@ -186,7 +186,7 @@ def alter(
 
     def alter_delta(delta_table: Table) -> None:
         from deltacli.api.either_format import require_delta_log
-        from deltacli.cli.render.schemas.altering import wording_of_alteration
+        from deltacli.cli.render.schemas.altering import make_alteration_presentation
         from deltacli.cli.running.stream_notes import note_streams
         from deltacli.delta.evolution.requests import changes_of, read_changes
 
@@ -205,10 +205,10 @@ def alter(
             upgrade_protocol=upgrade_protocol,
             commit_metadata=parse_commit_metadata(commit_metadata or []),
         )
-        run_change(run, prepared_change, wording_of_alteration(table, streams), mode)
+        run_change(run, prepared_change, make_alteration_presentation(table, streams), mode)
 
     def alter_paimon(paimon_table: Paimon) -> None:
-        from deltacli.cli.render.paimon import wording_of_schema
+        from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
@@ -221,7 +221,7 @@ def alter(
         prepared_change = paimon_table.prepare_alter(
             changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon
         )
-        run_change(run, prepared_change, wording_of_schema(table, "alter"), mode)
+        run_change(run, prepared_change, make_schema_change_presentation(table, "alter"), mode)
 
     call_with_table(
         run,

@@ -338,7 +338,7 @@ def vacuum(
             vacuum_command.vacuum(change)
 
     def vacuum_paimon(run: CommandContext, name: str, table: Paimon) -> None:
-        from deltacli.cli.render.paimon import schema_vacuum_wording
+        from deltacli.cli.render.paimon import make_schema_vacuum_presentation
 
         if not schemas:
             raise PaimonTable(
@@ -350,7 +350,7 @@ def vacuum(
             retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
         )
         presentation = replace(
-            schema_vacuum_wording(name, lists=files),
+            make_schema_vacuum_presentation(name, lists=files),
             can_be_resumed=True,
             complete_error=lambda error: suggest_short_retention(error, "if no writer is older"),
         )

@@ -97,7 +97,7 @@ def widen_type(
     mode = Mode(dry_run, yes, check)
 
     def widen_delta(delta_table: Table) -> None:
-        from deltacli.cli.render.schemas.altering import wording_of_widening
+        from deltacli.cli.render.schemas.altering import make_widening_presentation
         from deltacli.cli.running.stream_notes import note_streams
 
         streams = note_streams(run, delta_table, checkpoints)
@@ -110,14 +110,14 @@ def widen_type(
             # Counting the files that keep the old types takes time, so it is done only if a person reads the plan.
             with_impact=not check and (dry_run or not yes),
         )
-        run_change(run, prepared_change, wording_of_widening(table, streams), mode)
+        run_change(run, prepared_change, make_widening_presentation(table, streams), mode)
 
     def widen_paimon(paimon_table: Paimon) -> None:
-        from deltacli.cli.render.paimon import wording_of_schema
+        from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import widening
 
         prepared_change = paimon_table.prepare_alter(widening(changes), allow_lossy=allow_lossy, min_paimon=min_paimon)
-        run_change(run, prepared_change, wording_of_schema(table, "widen-type"), mode)
+        run_change(run, prepared_change, make_schema_change_presentation(table, "widen-type"), mode)
 
     format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     call_with_table(

@@ -554,7 +554,9 @@ def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     ]
 
 
-def schema_vacuum_wording(name: str, *, lists: bool) -> ChangePresentation[SchemaVacuumPlan, SchemaVacuumResult]:
+def make_schema_vacuum_presentation(
+    name: str, *, lists: bool
+) -> ChangePresentation[SchemaVacuumPlan, SchemaVacuumResult]:
     """Return how a vacuum of schema files is told; `lists` shows every file."""
     return ChangePresentation(
         lambda plan: (
@@ -650,7 +652,7 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
     yield from (f"{name}: {value}" for name, value in refusal.facts.items())
 
 
-def wording_of_schema(name: str, command: str) -> ChangePresentation[AlterOutcome, AlterOutcome]:
+def make_schema_change_presentation(name: str, command: str) -> ChangePresentation[AlterOutcome, AlterOutcome]:
     """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
     history = f"deltacli history {quote_table(name)} --limit 5"
     return ChangePresentation(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CSV = ("change", "subject", "from", "to")
 
 
-def wording_of_alteration(
+def make_alteration_presentation(
     name: str, streams: StreamsReport | None = None
 ) -> ChangePresentation[AlterationOutcome, AlterationOutcome]:
     """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
@@ -150,7 +150,7 @@ def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
 _CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
 
-def wording_of_widening(
+def make_widening_presentation(
     name: str, streams: StreamsReport | None = None
 ) -> ChangePresentation[WideningOutcome, WideningOutcome]:
     """Return the texts of a change to wider types.
