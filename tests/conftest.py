@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import errno
 import gc
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from pathlib import Path
@@ -63,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     forgive_slowness()
     gc.set_threshold(50_000, 20, 100)  # as the command line does; it saves the tests a twentieth of the time
     ast.parse = _parse_without_collecting  # type: ignore[assignment]  # with the arguments of the original
+    os.close = _close_and_note_failures  # type: ignore[assignment]  # as above
     for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
@@ -82,6 +85,34 @@ def _parse_without_collecting(*arguments: Any, _parse: Callable[..., ast.AST] = 
     finally:
         if collects:
             gc.enable()
+
+
+_closed_twice: list[str] = []
+"""The stack of each call of `os.close` for a descriptor that was not open."""
+
+
+@wraps(os.close)
+def _close_and_note_failures(descriptor: int, _close: Callable[[int], None] = os.close) -> None:
+    """Close a descriptor. If it is not open, note the stack, even if the caller suppresses the error."""
+    try:
+        _close(descriptor)
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            _closed_twice.append("".join(traceback.format_stack(limit=12)[:-1]))
+        raise
+
+
+@pytest.fixture(autouse=True)
+def descriptors_are_closed_once() -> Iterator[None]:
+    """Fail if a descriptor is closed that is not open.
+
+    A second attempt to close it is harmless only by chance: a file that another thread opens in between gets the same
+    number, and would be closed instead.
+    """
+    yield
+    attempts = _closed_twice.copy()
+    _closed_twice.clear()
+    assert attempts == [], "\n".join(attempts)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

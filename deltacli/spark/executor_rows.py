@@ -21,6 +21,7 @@ from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema, SparkSess
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
+from deltacli.engine.spark.regrouping import BatchesBySide
 from deltacli.engine.spark.worker import open_context
 from deltacli.storage.secrets import mask_secrets
 from deltacli.work.outputs.row_outputs import plan_row_pieces, read_piece_rows
@@ -130,23 +131,28 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/regrouping.py`."""
+    """A `GroupMerger` that yields the rows of two tables that differ (`engine/spark/regrouping.py`).
 
-    merge: Any
+    Attributes:
+        merge: Compares the rows of a group, and returns their counts and the rows that differ.
+        schema: The schema of the batches of a group.
+    """
+
+    merge: Callable[[BatchesBySide], tuple[Any, RecordBatch | None]]  # Any: the counts, which are not used here
     schema: pa.Schema
 
-    def rows(self, sides: Any) -> Iterator[RecordBatch]:
+    def merge_group(self, batches_by_side: BatchesBySide) -> Iterator[RecordBatch]:
         """Yield the rows of a group that differ. Raises RuntimeError, whose text begins with the code of the error."""
         try:
-            _, rows = self.merge(sides)
+            _, rows = self.merge(batches_by_side)
         except DeltacliError as fault:
-            self.refuse(fault)
+            self.report_error(fault)
         if rows is not None:
             yield rows
 
-    def refuse(self, fault: DeltacliError) -> NoReturn:
-        """Raise an error of a reading in the same way."""
-        raise searchable(fault) from None
+    def report_error(self, error: DeltacliError) -> NoReturn:
+        """Raise a RuntimeError whose text begins with the code of the error."""
+        raise searchable(error) from None
 
 
 def searchable(fault: DeltacliError) -> RuntimeError:

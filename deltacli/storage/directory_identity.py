@@ -12,12 +12,12 @@ number for another directory.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import cache
 from typing import Protocol, Self, TypeGuard
 
 from deltacli.core.errors import Refused
 from deltacli.storage.base import ReadStorage, Storage
+from deltacli.storage.open_descriptor import OpenDescriptor
 from deltacli.storage.protocol_members import has_members_of
 
 DirectoryIdentity = tuple[str, int, int]
@@ -113,14 +113,18 @@ class BoundDirectory:
     created again could have the same identity.
 
     Attributes:
-        descriptor: The file descriptor. It is closed when the object is deleted.
         identity: The identity of the directory.
     """
 
     def __init__(self, descriptor: int) -> None:
+        self._open_directory = OpenDescriptor(descriptor)
         status = os.fstat(descriptor)
-        self.descriptor = descriptor
         self.identity: DirectoryIdentity = (running_kernel(), status.st_dev, status.st_ino)
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor. It is closed when this object and all of its copies are deleted."""
+        return self._open_directory.number
 
     @classmethod
     def at(cls, path: str) -> Self | None:
@@ -145,8 +149,3 @@ class BoundDirectory:
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self.identity[1:]
-
-    def __del__(self) -> None:
-        # The attribute is missing if `__init__` has failed.
-        with suppress(AttributeError, OSError):
-            os.close(self.descriptor)

@@ -10,8 +10,8 @@ from deltacli.engine.spark.task_progress import (
     Stage,
     TaskWatch,
     has_active_tasks,
-    listen_to_connect,
-    report_classic_progress,
+    update_from_classic_session,
+    update_from_connect_session,
 )
 
 
@@ -28,7 +28,7 @@ def test_only_the_last_stage_counts_and_only_what_is_new() -> None:
     watch = TaskWatch(6, counter.advance)
 
     for stages in [[(1, 2, 2)], [(1, 2, 2), (2, 6, 1)], [(2, 6, 1)], [], [(2, 6, 5), (1, 2, 2)], [(2, 6, 4)]]:
-        watch.note([Stage(*stage) for stage in stages])
+        watch.update([Stage(*stage) for stage in stages])
 
     assert [1, 4] == counter.amounts
 
@@ -43,8 +43,8 @@ def test_a_classic_session_is_asked_for_the_jobs_of_a_tag() -> None:
     java = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: scala))
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker, _jsc=java))
 
-    report_classic_progress(session, "ours", TaskWatch(6, counter.advance))
-    report_classic_progress(session, "theirs", TaskWatch(6, counter.advance))
+    update_from_classic_session(TaskWatch(6, counter.advance), session, "ours")
+    update_from_classic_session(TaskWatch(6, counter.advance), session, "theirs")
 
     assert [2] == counter.amounts
     assert has_active_tasks(session, "ours")
@@ -55,7 +55,7 @@ def test_a_connect_session_reports_while_the_job_runs() -> None:
     counter, handlers = _Counter(), list[Callable[..., Any]]()
     session = SimpleNamespace(registerProgressHandler=handlers.append, removeProgressHandler=handlers.remove)
 
-    with listen_to_connect(session, TaskWatch(6, counter.advance)):
+    with update_from_connect_session(TaskWatch(6, counter.advance), session):
         stage = SimpleNamespace(stage_id=8, num_tasks=6, num_completed_tasks=3)
         handlers[0](stages=[stage], inflight_tasks=2, operation_id="a", done=False)
 

@@ -22,7 +22,13 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.executor_check import check_executors
 from deltacli.engine.spark.jobs import PROBLEM, TASKS_PER_SLOT, run_job
-from deltacli.engine.spark.regrouping import RESULTS, PickledResults, count_merge_tasks, make_grouped_frame
+from deltacli.engine.spark.regrouping import (
+    RESULT_SCHEMA,
+    GroupMerger,
+    PickledResults,
+    count_merge_tasks,
+    make_grouped_frame,
+)
 from deltacli.engine.spark.session import SparkSettings, open_session
 from deltacli.engine.spark.spark_errors import is_too_large, make_cluster_error, make_missing_module_error
 from deltacli.engine.spark.task_progress import TaskWatch
@@ -127,13 +133,13 @@ class SparkEngine(EmbeddedEngine):
         """Read, distribute and merge on executors. Raises ClusterFailed (`cluster.result-size`) for large results."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = count_merge_tasks(groups)
-        finish = PickledResults(merge, schema)
+        merger = PickledResults(merge, schema)
         session = self._cluster.session
         with self._progress.step("on the cluster", unit="tasks", total=tasks) as step:
             watch = None if self._progress is SILENT else TaskWatch(tasks, step.advance)
 
             def act() -> Any:  # Any: a table of Arrow
-                return make_grouped_frame(session, self.slots, jobs, groups, finish, RESULTS).toArrow()
+                return make_grouped_frame(session, self.slots, jobs, groups, merger, RESULT_SCHEMA).toArrow()
 
             try:
                 results = self._cluster.run(act, watch=watch, description="deltacli: rows brought together by groups")
@@ -143,11 +149,11 @@ class SparkEngine(EmbeddedEngine):
             yield _unpack_value(Row(0, status, content))
 
     def make_grouped_frame(
-        self, readings: Sequence[GroupReading], finish: Any, size_bytes: int, schema: Any
+        self, readings: Sequence[GroupReading], merger: GroupMerger, size_bytes: int, schema: Any
     ) -> SparkFrame:
-        """Return the frame, of a schema of Spark, of what `finish` makes of each group: see `jobs.py`."""
+        """Return a frame with the merged groups, see `regrouping.make_grouped_frame`."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
-        return make_grouped_frame(self._cluster.session, self.slots, jobs, groups, finish, schema)
+        return make_grouped_frame(self._cluster.session, self.slots, jobs, groups, merger, schema)
 
     def _reading_jobs(
         self, readings: Sequence[GroupReading], size_bytes: int

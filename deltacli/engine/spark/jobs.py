@@ -1,4 +1,14 @@
-"""Run one job: a table of pieces in, a table of results out. Classic and Connect sessions take the same calls."""
+"""Run a task for many pieces as one Spark job.
+
+The pieces and the results are frames with one row each:
+
+    number  piece            ->     number  status   content
+         0  (pickled)                    0  done     (pickled result)
+         1  (pickled)                    1  fault    (pickled error)
+
+`assign_tasks` divides the pieces among the tasks of the job. Only calls that classic and Spark Connect sessions have in
+common are used.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +22,7 @@ import pyarrow as pa
 
 from deltacli.core.errors import ClusterFailed
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.typing import ArrowTable, RecordBatch
+from deltacli.core.typing import ArrowTable, RecordBatch, SparkFrame, SparkSession
 from deltacli.core.units import plural
 from deltacli.engine.base import is_never_cancelled
 from deltacli.engine.spark.cluster import Cluster
@@ -21,59 +31,91 @@ from deltacli.engine.spark.worker import BEAT, Job, Row
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import mask_secrets
 
+RESULT_SCHEMA = "number long, status string, content binary"
+"""The schema of the results, as Spark parses it."""
+
+PROBLEM = "problem"
+"""The status of a piece that an executor cannot run, because a module is missing there. The content names it."""
+
 TASKS_PER_SLOT = 3
-"""More than one, so that a slow executor leaves tasks to the others."""
-_SHORT_SECONDS = 1.0
-"""Seconds of work per slot up to which a second task costs more than it can save: starting one takes 0.1 to 0.4 s."""
+"""The maximum number of tasks per slot. With several tasks, fast executors take over tasks from slow ones."""
+
+_SHORT_WORK_SECONDS = 1.0
+"""If each slot has less work, it gets one task. Starting a second task takes 0.1 to 0.4 seconds, more than it saves."""
+
+_MAX_INLINE_BYTES = 256 << 10
+"""Up to this total size, each task receives all pieces together with its function."""
 
 
 def assign_tasks(weights: Sequence[int], slots: int, *, unit_seconds: float | None = None) -> list[int]:
-    """Return the task of each piece, numbered from 0, so that the tasks are about equally heavy and none is empty.
+    """Divide pieces among tasks, so that the tasks take about the same time.
 
-    The heaviest pieces are placed first, each in the task that is lightest so far. Each of the `slots` gets
-    `TASKS_PER_SLOT` tasks at most, or one where the work is short, since a unit of weight takes about `unit_seconds`.
+    The heaviest piece is assigned first, and each piece goes to the task with the lowest load so far:
+
+        assign_tasks([5, 1, 4, 2], slots=2, unit_seconds=0.1)  ->  [0, 0, 1, 1]
+
+    Args:
+        weights: The relative cost of each piece.
+        slots: The number of tasks that the cluster runs at the same time.
+        unit_seconds: The approximate time for a weight of 1; None if it is unknown.
+
+    Returns:
+        The number of the task of each piece, from 0. No task is empty.
     """
     slots = max(1, slots)
-    is_short = unit_seconds is not None and sum(weights) * unit_seconds <= _SHORT_SECONDS * slots
-    tasks = min(len(weights), slots if is_short else slots * TASKS_PER_SLOT)
-    loads = [(0, task) for task in range(tasks)]
+    is_short_work = unit_seconds is not None and sum(weights) * unit_seconds <= _SHORT_WORK_SECONDS * slots
+    max_task_count = slots if is_short_work else slots * TASKS_PER_SLOT
+    task_count = min(len(weights), max_task_count)
+
+    loads = [(0, task) for task in range(task_count)]
     heapify(loads)
-    chosen = [0] * len(weights)
-    for piece in sorted(range(len(weights)), key=lambda piece: -weights[piece]):
+    task_by_piece = [0] * len(weights)
+    pieces_by_weight = sorted(range(len(weights)), key=lambda piece: -weights[piece])
+    for piece in pieces_by_weight:
         load, task = loads[0]
-        chosen[piece] = task
+        task_by_piece[piece] = task
         heapreplace(loads, (load + max(1, weights[piece]), task))
-    return chosen
+    return task_by_piece
 
 
-def make_local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  # Any: of PySpark
-    """Return a frame of columns that the driver has: name -> (Arrow array, type of Spark or its name).
+def make_local_frame(session: SparkSession, columns: Mapping[str, tuple[Any, Any]]) -> SparkFrame:
+    """Return a frame of columns that are in the memory of the driver.
 
-    Without a schema, Spark would take timestamps without a zone for times in the zone of the session, where some do
-    not exist and some exist twice.
+    The types have to be stated: without a schema, Spark converts timestamps without a time zone to the time zone of the
+    session, in which some of them do not exist and others exist twice.
+
+    Args:
+        session: The session of the frame.
+        columns: The Arrow array of each column, and its type: an object of PySpark, or one of the names `bigint`,
+            `int`, `string` and `binary`.
     """
     from pyspark.sql import types
 
-    named = {"bigint": types.LongType, "int": types.IntegerType, "string": types.StringType, "binary": types.BinaryType}
-    fields = [
-        types.StructField(name, named[kind]() if isinstance(kind, str) else kind, True)
-        for name, (_, kind) in columns.items()
-    ]
+    types_by_name = {
+        "bigint": types.LongType,
+        "int": types.IntegerType,
+        "string": types.StringType,
+        "binary": types.BinaryType,
+    }
+    fields = []
+    for name, (_, stated_type) in columns.items():
+        spark_type = types_by_name[stated_type]() if isinstance(stated_type, str) else stated_type
+        fields.append(types.StructField(name, spark_type, True))
     table = pa.table({name: array for name, (array, _) in columns.items()})
     return session.createDataFrame(table, types.StructType(fields))
 
 
-def make_partitioned_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str]) -> Any:
-    """Return a frame of columns whose rows are in the task that `parts` gives for each, from 0."""
-    frame = make_local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
-    return frame.repartitionByRange(max(parts) + 1, "part")
+def make_partitioned_frame(session: SparkSession, task_by_row: Sequence[int], **columns: tuple[Any, str]) -> SparkFrame:
+    """Return a frame whose rows are divided among tasks, for example by `assign_tasks`.
 
-
-RESULT = "number long, status string, content binary"
-PROBLEM = "problem"
-"""Status of a row that tells why an executor could not even begin."""
-_INLINE_BYTES = 256 << 10
-"""Bytes of pieces up to which every task gets all of them."""
+    Args:
+        session: The session of the frame.
+        task_by_row: The number of the task of each row, from 0.
+        columns: The columns, as for `make_local_frame`.
+    """
+    part_column = (pa.array(task_by_row, pa.int64()), "bigint")
+    frame = make_local_frame(session, {"part": part_column, **columns})
+    return frame.repartitionByRange(max(task_by_row) + 1, "part")
 
 
 def run_job(
@@ -85,15 +127,31 @@ def run_job(
     is_cancelled: Callable[[], bool] = is_never_cancelled,
     progress: Progress = SILENT,
 ) -> list[Row]:
-    """Return the rows of pickled pieces by number. Raises JobFailedError, CancelledError and ClusterFailed."""
-    parts = assign_tasks(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
-    tasks = max(parts) + 1
-    with progress.step("on the cluster", unit="tasks", total=tasks) as step:
-        watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
-        action = _make_action(cluster, pickle.dumps(job), pieces, parts)
-        answers = cluster.run(action, is_cancelled, watch, _describe_job(job, len(pieces)))
-    columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
-    rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
+    """Run a job, and return the row of each piece, in the order of the pieces.
+
+    Args:
+        cluster: The session in which the job runs.
+        job: The task, and what all pieces have in common.
+        pieces: The pickled pieces.
+        weights: The relative cost of each piece.
+        slots: The number of tasks that the cluster runs at the same time.
+        is_cancelled: Called repeatedly. When it returns True, the job is cancelled.
+        progress: Receives the number of finished tasks.
+
+    Raises:
+        JobFailedError: If Spark fails. An error of a piece is not raised. It is the content of its row.
+        CancelledError: If `is_cancelled` returns True.
+        ClusterFailed: If Spark does not return exactly one result per piece.
+    """
+    task_by_piece = assign_tasks(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
+    task_count = max(task_by_piece) + 1
+    with progress.step("on the cluster", unit="tasks", total=task_count) as step:
+        watch = None if progress is SILENT else TaskWatch(task_count, step.advance)
+        action = _make_action(cluster, pickle.dumps(job), pieces, task_by_piece)
+        results = cluster.run(action, is_cancelled, watch, _describe_job(job, len(pieces)))
+
+    columns = [results.column(name).to_pylist() for name in ("number", "status", "content")]
+    rows = sorted((Row(*values) for values in zip(*columns, strict=True)), key=lambda row: row.number)
     if [row.number for row in rows] != list(range(len(pieces))):
         raise ClusterFailed(
             f"the cluster returned {len(rows)} results for {len(pieces)} pieces", hint="run the same command again"
@@ -101,75 +159,85 @@ def run_job(
     return rows
 
 
-def _describe_job(job: Job, pieces: int) -> str:
-    """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
-    name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+def _describe_job(job: Job, piece_count: int) -> str:
+    """Return a description for the Spark UI: `deltacli s3://lake/t: rewrite files, 12 pieces`."""
+    task_name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", task_name).replace("_", " ").lower()
     table_uri = mask_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
-    return f"deltacli {table_uri}: {words}, {plural(pieces, 'piece')}"
+    return f"deltacli {table_uri}: {words}, {plural(piece_count, 'piece')}"
 
 
 def _make_action(
-    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
+    cluster: Cluster, pickled_job: bytes, pieces: Sequence[bytes], task_by_piece: Sequence[int]
 ) -> Callable[[], ArrowTable]:
-    """Return the action of Spark that runs the pieces. Small ones travel with the function, others by a shuffle."""
+    """Return a function that runs the Spark job and returns its results."""
 
-    def act() -> ArrowTable:
-        if sum(map(len, pieces)) <= _INLINE_BYTES:
-            mapped = _map_inlined_pieces(cluster.session, job, pieces, parts)
+    def run_spark_job() -> ArrowTable:
+        if sum(map(len, pieces)) <= _MAX_INLINE_BYTES:
+            results = _map_inline_pieces(cluster.session, pickled_job, pieces, task_by_piece)
         else:
-            numbers = pa.array(range(len(pieces)), pa.int64())
-            spread = make_partitioned_frame(
-                cluster.session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary")
+            number_column = (pa.array(range(len(pieces)), pa.int64()), "bigint")
+            piece_column = (pa.array(pieces, pa.binary()), "binary")
+            piece_frame = make_partitioned_frame(
+                cluster.session, task_by_piece, number=number_column, piece=piece_column
             )
-            mapped = spread.mapInArrow(_make_task_function(job), RESULT)
-        return mapped.where(f"status <> '{BEAT}'").toArrow()
+            results = piece_frame.mapInArrow(_make_task_function(pickled_job), RESULT_SCHEMA)
+        # A worker sends beats while a piece takes long (`worker_lifetime.py`). They are no results.
+        return results.where(f"status <> '{BEAT}'").toArrow()
 
-    return act
+    return run_spark_job
 
 
-def _map_inlined_pieces(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
-    """Return the frame of results where every task gets all pieces with its function, and runs its own ones.
+def _map_inline_pieces(
+    session: SparkSession, pickled_job: bytes, pieces: Sequence[bytes], task_by_piece: Sequence[int]
+) -> SparkFrame:
+    """Return the frame of results of a job with few, small pieces.
 
-    Without a shuffle, and without the job that samples a table for it: half of the time of a short job.
+    The pieces are part of the function that Spark sends to the tasks. So no shuffle is needed, which saves half of the
+    time of a short job: before a shuffle by range, Spark runs another job that samples the rows.
     """
-    tasks: list[list[tuple[int, bytes]]] = [[] for _ in range(max(parts) + 1)]
-    for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
-        tasks[part].append((number, piece))
-    run = _make_task_function(job)
+    pieces_by_task: list[list[tuple[int, bytes]]] = [[] for _ in range(max(task_by_piece) + 1)]
+    for number, (task, piece) in enumerate(zip(task_by_piece, pieces, strict=True)):
+        pieces_by_task[task].append((number, piece))
+    run_pieces_of_batches = _make_task_function(pickled_job)
 
-    def choose(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    def run_own_pieces(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            for part in batch.column("id").to_pylist():
-                numbers, chosen = zip(*tasks[part], strict=True)
-                columns = [pa.array(numbers, pa.int64()), pa.array(chosen, pa.binary())]
-                yield from run(iter([pa.RecordBatch.from_arrays(columns, names=["number", "piece"])]))
+            for task in batch.column("id").to_pylist():
+                numbers, own_pieces = zip(*pieces_by_task[task], strict=True)
+                columns = [pa.array(numbers, pa.int64()), pa.array(own_pieces, pa.binary())]
+                yield from run_pieces_of_batches(iter([pa.RecordBatch.from_arrays(columns, names=["number", "piece"])]))
 
-    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(choose, RESULT)
+    # One row per task: its number, in the column `id`.
+    task_count = len(pieces_by_task)
+    task_frame = session.range(0, task_count, 1, task_count)
+    return task_frame.mapInArrow(run_own_pieces, RESULT_SCHEMA)
 
 
-def _make_task_function(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
+def _make_task_function(pickled_job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    """Return the function of a Spark task, which runs the pieces of its rows.
 
-    def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above
-        """Run the pieces of the batches of one Spark task, and yield a batch for each result."""
+    PySpark pickles the function by value, so it also runs on an executor without deltacli, and reports that. For this
+    reason it refers to no function or constant of deltacli before the import inside it.
+    """
 
-        def answer(rows: Sequence[tuple[int, str, bytes]]) -> Any:  # Any: as above
+    def run_pieces_of_batches(batches: Iterator[Any]) -> Iterator[Any]:  # Any: batches of Arrow
+        def make_batch(rows: Sequence[tuple[int, str, bytes]]) -> Any:  # Any: a batch of Arrow
             numbers, statuses, contents = zip(*rows, strict=True)
             columns = [pa.array(numbers, pa.int64()), pa.array(statuses, pa.string()), pa.array(contents, pa.binary())]
             return pa.RecordBatch.from_arrays(columns, names=["number", "status", "content"])
 
         for batch in batches:
             pieces = list(zip(batch.column("number").to_pylist(), batch.column("piece").to_pylist(), strict=True))
-            left = {number for number, _ in pieces}
+            unanswered = {number for number, _ in pieces}
             try:
                 from deltacli.engine.spark.worker import run_pieces
 
-                for row in run_pieces(pickle.loads(job), pieces):
-                    left.discard(row.number)
-                    yield answer([row])
-            except ImportError as missing:
-                text = f"{missing.name or ''}\n{missing}".encode()
-                yield answer([(number, "problem", text) for number in sorted(left)])
+                for row in run_pieces(pickle.loads(pickled_job), pieces):
+                    unanswered.discard(row.number)
+                    yield make_batch([row])
+            except ImportError as error:
+                text = f"{error.name or ''}\n{error}".encode()
+                yield make_batch([(number, "problem", text) for number in sorted(unanswered)])
 
-    return run
+    return run_pieces_of_batches

@@ -1,8 +1,14 @@
-"""Read rows on executors, and bring those of one group together on one of them.
+"""Read rows on executors, group them, and merge each group on one executor.
 
-What Spark moves are serialized batches of Arrow with the number of their group, so that no value passes through a type
-of Spark, and equal values are those that are equal in one process. An error of a reading is moved like a row, and
-raised where the groups are merged.
+`diff` uses this to compare two tables. It has one reading per table, which are called the sides of the comparison:
+
+1. Read: each task reads some pieces of one side, and divides their rows by the hash of the key, the group.
+2. Shuffle: Spark moves all batches of a group, from both sides, to the same task.
+3. Merge: that task compares the rows of the group.
+
+The batches are moved as bytes in the format of Arrow IPC. So Spark never converts a value to a type of its own, and two
+values are equal if they are equal in Arrow. If a piece cannot be read, its error is moved like a batch, and reported
+where the groups are merged.
 """
 
 from __future__ import annotations
@@ -10,129 +16,193 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError, use_hint_syntax
-from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
+from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession
 from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
 from deltacli.engine.spark.worker import DONE, FAULT, Job, open_context, pickle_error
 from deltacli.work.task import TaskContext
 
-_KEPT = "group long, side int, content binary"
-RESULTS = "status string, content binary"
-_FAULT_SIDE = -1
-_MOST_TASKS = 4_096
-"""Spark tasks that merge groups; each merges one group after the other."""
+RESULT_SCHEMA = "status string, content binary"
+"""The schema of the frame of `PickledResults`, as Spark parses it: a status of `worker.py`, and a pickled value."""
 
-Merge = Callable[[Sequence[Sequence[RecordBatch]]], Any]
+_GROUPED_BATCH_SCHEMA = "group long, side int, content binary"
+"""The schema of the frame that Spark shuffles. A row is one batch: its group, its side, and the batch as Arrow IPC."""
+
+_ERROR_SIDE = -1
+"""The value of `side` in a row that contains a pickled error instead of a batch."""
+
+_MAX_MERGE_TASKS = 4_096
+
+BatchesBySide = Sequence[Sequence[RecordBatch]]
+"""The batches of one group: one sequence per side."""
+
+
+class GroupMerger(Protocol):
+    """Merges groups. It is pickled and sent to executors.
+
+    Attributes:
+        schema: The schema of the batches of a group.
+    """
+
+    @property
+    def schema(self) -> ArrowSchema: ...
+
+    def merge_group(self, batches_by_side: BatchesBySide) -> Iterator[RecordBatch]:
+        """Yield the rows of the resulting frame for one group."""
+
+    def report_error(self, error: DeltacliError) -> Iterator[RecordBatch]:
+        """Report the error of a piece that could not be read: yield it as a row, or raise it."""
 
 
 @dataclass(frozen=True)
 class PickledResults:
-    """Merges groups to rows of `RESULTS`: the pickled result of each, or an error."""
+    """A `GroupMerger` that yields one row of `RESULT_SCHEMA` per group: the pickled result or error.
 
-    merge: Merge
+    Attributes:
+        merge: Returns the result of a group. Errors of deltacli that it raises are pickled.
+        schema: The schema of the batches of a group.
+    """
+
+    merge: Callable[[BatchesBySide], Any]  # Any: the result is of any type that can be pickled
     schema: ArrowSchema
-    """That of the batches."""
 
-    def rows(self, sides: Sequence[Sequence[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Yield the result of a group."""
+    def merge_group(self, batches_by_side: BatchesBySide) -> Iterator[RecordBatch]:
         try:
-            yield _make_row(DONE, pickle.dumps(self.merge(sides), pickle.HIGHEST_PROTOCOL))
-        except DeltacliError as fault:
-            yield from self.refuse(fault)
+            result = self.merge(batches_by_side)
+        except DeltacliError as error:
+            yield from self.report_error(error)
+        else:
+            yield _make_result_row(DONE, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
 
-    def refuse(self, fault: DeltacliError) -> Iterator[RecordBatch]:
-        """Yield an error as a row."""
-        yield _make_row(FAULT, pickle_error(fault))
+    def report_error(self, error: DeltacliError) -> Iterator[RecordBatch]:
+        yield _make_result_row(FAULT, pickle_error(error))
 
 
-def _make_row(status: str, content: bytes) -> RecordBatch:
+def _make_result_row(status: str, content: bytes) -> RecordBatch:
     columns = [pa.array([status], pa.string()), pa.array([content], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["status", "content"])
 
 
-def count_merge_tasks(groups: int) -> int:
-    """Return the number of Spark tasks that merge so many groups."""
-    return min(groups, _MOST_TASKS)
+def count_merge_tasks(group_count: int) -> int:
+    """Return the number of Spark tasks that merge the groups. A task may merge several groups, one after the other."""
+    return min(group_count, _MAX_MERGE_TASKS)
 
 
 def make_grouped_frame(
-    session: Any, slots: int, jobs: Sequence[tuple[Job, Sequence[Any]]], groups: int, finish: Any, schema: Any
-) -> SparkFrame:  # Any: of PySpark; `finish` has the methods of `PickledResults`
-    """Return the frame, of a schema of Spark, of what `finish` makes of each group of the pieces of some jobs."""
-    pieces = [(side, piece) for side, (_, of_job) in enumerate(jobs) for piece in of_job]
-    if not pieces:
+    session: SparkSession,
+    slots: int,
+    jobs: Sequence[tuple[Job, Sequence[Any]]],
+    group_count: int,
+    merger: GroupMerger,
+    schema: Any,
+) -> SparkFrame:
+    """Return a frame with the merged groups. Nothing is read before an action of the frame runs.
+
+    Args:
+        session: The session of the frame.
+        slots: The number of tasks that the cluster runs at the same time.
+        jobs: One job per side, with its pieces. The task of a job yields pairs of a group number and a batch.
+        group_count: The number of groups.
+        merger: Merges the batches of each group.
+        schema: The schema of the frame, as a type or a text of PySpark.
+    """
+    numbered_pieces = [(side, piece) for side, (_, pieces) in enumerate(jobs) for piece in pieces]
+    if not numbered_pieces:
         return session.createDataFrame([], schema)
-    pickled = pa.array([pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces], pa.binary())
-    spread = make_partitioned_frame(
-        session, assign_tasks([piece.weight for _, piece in pieces], slots), piece=(pickled, "binary")
+
+    # Read.
+    weights = [piece.weight for _, piece in numbered_pieces]
+    pickled_pieces = [pickle.dumps(numbered, pickle.HIGHEST_PROTOCOL) for numbered in numbered_pieces]
+    piece_frame = make_partitioned_frame(
+        session, assign_tasks(weights, slots), piece=(pa.array(pickled_pieces, pa.binary()), "binary")
     )
-    distributed = spread.mapInArrow(_make_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
-    # All rows of a group are in one task, because Spark does not divide what is partitioned by a column, and in a row.
-    gathered = distributed.repartition(count_merge_tasks(groups), "group").sortWithinPartitions("group")
-    return gathered.mapInArrow(_make_merger(pickle.dumps((finish, len(jobs)))), schema)
+    read_pieces = _make_read_function(pickle.dumps([job for job, _ in jobs]))
+    batch_frame = piece_frame.mapInArrow(read_pieces, _GROUPED_BATCH_SCHEMA)
+
+    # Shuffle. Spark puts all rows with the same group into one partition. Within it, sorting makes them adjacent.
+    shuffled_frame = batch_frame.repartition(count_merge_tasks(group_count), "group").sortWithinPartitions("group")
+
+    # Merge.
+    merge_groups = _make_merge_function(pickle.dumps((merger, len(jobs))))
+    return shuffled_frame.mapInArrow(merge_groups, schema)
 
 
-def _make_reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """Return the function of a Spark task that reads. It is sent by value."""
+def _make_read_function(pickled_jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    """Return the function of a Spark task that reads pieces. PySpark pickles it by value."""
 
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+    def read_pieces(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            yield from read_grouped_batches(jobs, batch.column("piece").to_pylist())
+            yield from read_grouped_batches(pickled_jobs, batch.column("piece").to_pylist())
 
-    return run
-
-
-def _make_merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """Return the function of a Spark task that merges. It is sent by value."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from merge_grouped_batches(finish, batches)
-
-    return run
+    return read_pieces
 
 
-def read_grouped_batches(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
-    """Yield what pieces keep, as rows of `_KEPT`; after an error, that."""
+def _make_merge_function(pickled_merger: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    """Return the function of a Spark task that merges groups. PySpark pickles it by value."""
 
-    def row(number: int, side: int, content: Any) -> RecordBatch:
-        columns = [pa.array([number], pa.int64()), pa.array([side], pa.int32()), pa.array([content], pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, names=["group", "side", "content"])
+    def merge_groups(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        yield from merge_grouped_batches(pickled_merger, batches)
 
-    described: list[Job] = pickle.loads(jobs)
-    with use_hint_syntax(described[0].spelling):
+    return merge_groups
+
+
+def read_grouped_batches(pickled_jobs: bytes, pickled_pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
+    """Read pieces on an executor, and yield one row of `_GROUPED_BATCH_SCHEMA` per batch.
+
+    After an error, the rest is not read, and the last row contains the pickled error.
+
+    Args:
+        pickled_jobs: The list of the jobs, one per side.
+        pickled_pieces: Pairs of the number of a side and a piece of its job.
+    """
+    jobs: list[Job] = pickle.loads(pickled_jobs)
+    contexts: dict[int, TaskContext] = {}
+    with use_hint_syntax(jobs[0].spelling):
         try:
-            contexts: dict[int, TaskContext] = {}
-            for side, piece in map(pickle.loads, pieces):
+            for side, piece in map(pickle.loads, pickled_pieces):
                 if side not in contexts:
-                    contexts[side] = open_context(described[side])
-                for number, batch in described[side].task(piece, contexts[side]):
-                    yield row(number, side, batch.serialize().to_pybytes())
-        except DeltacliError as fault:
-            yield row(0, _FAULT_SIDE, pickle_error(fault))
+                    contexts[side] = open_context(jobs[side])
+                for group, batch in jobs[side].task(piece, contexts[side]):
+                    yield _make_grouped_row(group, side, batch.serialize().to_pybytes())
+        except DeltacliError as error:
+            yield _make_grouped_row(0, _ERROR_SIDE, pickle_error(error))
 
 
-def merge_grouped_batches(finish: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-    """Yield what `finish` makes of the groups of a partition, whose rows are in their order."""
-    described, sides = pickle.loads(finish)
-    current: int | None = None
-    held: list[list[RecordBatch]] = []
+def _make_grouped_row(group: int, side: int, content: bytes) -> RecordBatch:
+    columns = [pa.array([group], pa.int64()), pa.array([side], pa.int32()), pa.array([content], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["group", "side", "content"])
+
+
+def merge_grouped_batches(pickled_merger: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    """Merge the groups of one partition on an executor, and yield the rows of the resulting frame.
+
+    Args:
+        pickled_merger: A pair of a `GroupMerger` and the number of sides.
+        batches: Rows of `_GROUPED_BATCH_SCHEMA`, sorted by group.
+    """
+    merger, side_count = pickle.loads(pickled_merger)
+    current_group: int | None = None
+    batches_by_side: list[list[RecordBatch]] = []
     for batch in batches:
+        groups = batch.column("group").to_pylist()
+        sides = batch.column("side").to_pylist()
         contents = batch.column("content")
-        for position, (number, side) in enumerate(
-            zip(batch.column("group").to_pylist(), batch.column("side").to_pylist(), strict=True)
-        ):
-            if side == _FAULT_SIDE:
-                yield from described.refuse(pickle.loads(contents[position].as_py()))
+        for group, side, content in zip(groups, sides, contents, strict=True):
+            if side == _ERROR_SIDE:
+                yield from merger.report_error(pickle.loads(content.as_py()))
                 return
-            if number != current:
-                if current is not None:
-                    yield from described.rows(held)
-                current = number
-                held = [[] for _ in range(sides)]
-            held[side].append(pa.ipc.read_record_batch(contents[position].as_buffer(), described.schema))
-    if current is not None:
-        yield from described.rows(held)
+
+            # The rows are sorted, so a new number means that the previous group is complete.
+            if group != current_group:
+                if current_group is not None:
+                    yield from merger.merge_group(batches_by_side)
+                current_group = group
+                batches_by_side = [[] for _ in range(side_count)]
+            batches_by_side[side].append(pa.ipc.read_record_batch(content.as_buffer(), merger.schema))
+
+    if current_group is not None:
+        yield from merger.merge_group(batches_by_side)

@@ -1,6 +1,6 @@
-"""Report the progress of a Spark job.
+"""Report how many tasks of a Spark job have finished.
 
-What the session says about the tasks of a job is for progress only, so looking at it never raises.
+The counts are only used for progress bars. If a session does not return them, no error is raised.
 """
 
 from __future__ import annotations
@@ -10,68 +10,92 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from deltacli.core.typing import SparkSession
+
 
 class Stage(NamedTuple):
-    """A stage of a job; newer ones have larger numbers."""
+    """A stage of a job.
 
-    number: int
-    tasks: int
-    ended: int
+    Attributes:
+        id: The id of the stage. Later stages have larger ids.
+        task_count: The number of its tasks.
+        finished_task_count: The number of tasks that have finished.
+    """
+
+    id: int
+    task_count: int
+    finished_task_count: int
 
 
 class TaskWatch:
-    """Reports the tasks of one job that have ended. `tasks` is the number of tasks of its last stage: Spark runs others
-    before, to distribute the pieces.
+    """Reports the finished tasks of the last stage of one job.
+
+    Spark may run other stages before, which distribute the pieces. They are recognized by their number of tasks, and
+    are not reported.
     """
 
-    def __init__(self, tasks: int, advance: Callable[[int], None]) -> None:
-        self._tasks = tasks
+    def __init__(self, task_count: int, advance: Callable[[int], None]) -> None:
+        """Create a watch.
+
+        Args:
+            task_count: The number of tasks of the last stage.
+            advance: Called with the number of tasks that have finished since the previous call.
+        """
+        self._task_count = task_count
         self._advance = advance
-        self._ended = 0
+        self._reported_count = 0
 
-    def note(self, stages: Iterable[Stage]) -> None:
-        """Report what has ended since the last call."""
-        last = max((stage for stage in stages), default=None)
-        if last is not None and last.tasks == self._tasks and last.ended > self._ended:
-            self._advance(last.ended - self._ended)
-            self._ended = last.ended
-
-
-def report_classic_progress(session: Any, tag: str, watch: TaskWatch) -> None:
-    """Look at the jobs with a tag, in a classic session."""
-    with suppress(Exception):  # the job may not have begun, or the session may be gone
-        newest = max(_find_stages(session, tag))
-        info = session.sparkContext.statusTracker().getStageInfo(newest)
-        watch.note([Stage(newest, info.numTasks, info.numCompletedTasks)])
+    def update(self, stages: Iterable[Stage]) -> None:
+        """Report the tasks that have finished since the last update."""
+        last_stage = max(stages, default=None)
+        if last_stage is None or last_stage.task_count != self._task_count:
+            return
+        if last_stage.finished_task_count > self._reported_count:
+            self._advance(last_stage.finished_task_count - self._reported_count)
+            self._reported_count = last_stage.finished_task_count
 
 
-def has_active_tasks(session: Any, tag: str) -> bool:
-    """Return whether a task of the jobs with a tag runs; False where a classic session cannot say."""
-    with suppress(Exception):  # the session may be gone
-        tracker = session.sparkContext.statusTracker()
-        return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _find_stages(session, tag)) if info)
-    return False
-
-
-def _find_stages(session: Any, tag: str) -> list[int]:
-    context = session.sparkContext
-    jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # the tracker of PySpark knows groups only
-    return [number for job in jobs for number in context.statusTracker().getJobInfo(job).stageIds]
+def update_from_classic_session(watch: TaskWatch, session: SparkSession, job_tag: str) -> None:
+    """Update a watch from the status tracker of a classic session."""
+    # The job may not have started yet, or the session may be stopped.
+    with suppress(Exception):
+        stage_id = max(_find_stage_ids(session, job_tag))
+        info = session.sparkContext.statusTracker().getStageInfo(stage_id)
+        watch.update([Stage(stage_id, info.numTasks, info.numCompletedTasks)])
 
 
 @contextmanager
-def listen_to_connect(session: Any, watch: TaskWatch) -> Iterator[None]:
-    """Note what a Connect server reports about the job that this thread runs."""
-    thread = threading.get_ident()
+def update_from_connect_session(watch: TaskWatch, session: SparkSession) -> Iterator[None]:
+    """Update a watch while this thread runs a job in a Spark Connect session."""
+    job_thread = threading.get_ident()
 
-    def hear(*, stages: Iterable[Any], **_: object) -> None:
-        if threading.get_ident() == thread:  # other jobs of the session have the same handlers
-            with suppress(Exception):
-                watch.note([Stage(stage.stage_id, stage.num_tasks, stage.num_completed_tasks) for stage in stages])
+    # PySpark calls the handlers of a session for all of its jobs, each in the thread that waits for the job.
+    def handle_progress(*, stages: Iterable[Any], **_: object) -> None:
+        if threading.get_ident() != job_thread:
+            return
+        with suppress(Exception):
+            watch.update([Stage(stage.stage_id, stage.num_tasks, stage.num_completed_tasks) for stage in stages])
 
-    session.registerProgressHandler(hear)
+    session.registerProgressHandler(handle_progress)
     try:
         yield
     finally:
         with suppress(Exception):
-            session.removeProgressHandler(hear)
+            session.removeProgressHandler(handle_progress)
+
+
+def has_active_tasks(session: SparkSession, job_tag: str) -> bool:
+    """Return whether a task of the jobs with a tag is running; False if the session does not return this."""
+    with suppress(Exception):
+        tracker = session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage_id) for stage_id in _find_stage_ids(session, job_tag)]
+        return any(stage.numActiveTasks > 0 for stage in stages if stage is not None)
+    return False
+
+
+def _find_stage_ids(session: SparkSession, job_tag: str) -> list[int]:
+    context = session.sparkContext
+    # The status tracker of PySpark cannot find jobs by their tag. The one of the JVM can.
+    job_ids = context._jsc.sc().statusTracker().getJobIdsForTag(job_tag)
+    tracker = context.statusTracker()
+    return [stage_id for job_id in job_ids for stage_id in tracker.getJobInfo(job_id).stageIds]

@@ -1,6 +1,7 @@
-"""Run pieces on an executor: unpack them, run the task, pack the results. Needs the standard library and pyarrow.
+"""Run the pieces of a job on an executor: unpickle them, run the task, pickle the results.
 
-A process keeps the stores and the shared values that it has opened for the next task.
+This module runs in the Python workers of Spark, which have the modules of deltacli and pyarrow, but no other packages.
+A worker runs many tasks. It keeps opened stores and shared values for the following tasks.
 """
 
 from __future__ import annotations
@@ -28,15 +29,29 @@ from deltacli.work.task import Task, TaskContext
 orjson_stand_in.install()  # before a task is unpickled, which imports its module
 
 DONE = "done"
+"""The status of a row with the pickled result of a piece."""
+
 FAULT = "fault"
+"""The status of a row with a pickled error of deltacli."""
+
 BUG = "bug"
+"""The status of a row with the traceback of any other exception, as text."""
+
 BEAT = "beat"
-_MOST_KEPT = 4
-"""Shared values and tables that a process keeps."""
+"""The status of a row without content, see `worker_lifetime.py`."""
+
+_MAX_CACHED = 4
+"""The number of tables, and of shared values, that a process keeps for later tasks."""
 
 
 class Fingerprint(NamedTuple):
-    """The versions that must be the same on the driver and on every executor."""
+    """The versions that must be the same on the driver and on every executor.
+
+    Attributes:
+        deltacli: The version of deltacli.
+        python: The major and minor version of Python, such as `3.11`.
+        pyarrow: The version of pyarrow.
+    """
 
     deltacli: str
     python: str
@@ -44,14 +59,20 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def read_from_this_process(cls) -> Fingerprint:
-        """Return what this process runs: versions, of Python the first two numbers."""
+        """Return the versions of this process."""
+        # Imported here: the driver imports this module before it knows whether a job needs pyarrow.
         import pyarrow
 
         return cls(VERSION, f"{sys.version_info[0]}.{sys.version_info[1]}", pyarrow.__version__)
 
 
 class SeenFile(NamedTuple):
-    """A file of the log that the driver has seen. An executor that does not see it sees another table."""
+    """A file of the log that the driver sees. An executor that does not see it is reading another table.
+
+    Attributes:
+        name: The name of the file in `_delta_log`.
+        size_bytes: The size of the file.
+    """
 
     name: str
     size_bytes: int
@@ -59,7 +80,16 @@ class SeenFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """All that the pieces of a job have in common. `shared_name` names the file of pickled shared values, if any."""
+    """A task, and everything that its pieces have in common.
+
+    Attributes:
+        task: The function that runs a piece.
+        location: The table, as an executor opens it.
+        seen_file: A log file of the table that executors must see; None for a table without a log.
+        shared: The pickled shared values of the task (`TaskContext.shared`); empty if they are sent as a file.
+        shared_name: The name of the file of the pickled shared values (`Cluster.ship_file`), or None.
+        spelling: The syntax of the hints in errors: command line or Python.
+    """
 
     task: Task[Any, Any]
     location: Openable
@@ -70,7 +100,13 @@ class Job:
 
 
 class Row(NamedTuple):
-    """The result of a piece: its number, the status, and the pickled value, error, or the text of a traceback."""
+    """The result of a piece.
+
+    Attributes:
+        number: The number of the piece.
+        status: `DONE`, `FAULT`, `BUG` or `BEAT`.
+        content: The pickled result or error, or the text of a traceback.
+    """
 
     number: int
     status: str
@@ -78,88 +114,115 @@ class Row(NamedTuple):
 
 
 _BEAT = Row(-1, BEAT, bytes(1 << 16))
-"""As large as the buffer between a worker and Spark, so that it arrives at once."""
+"""As large as the buffer between a worker and Spark, so that it is sent immediately."""
 
-_stores: dict[Openable, TableStores] = {}
-_proven: dict[Openable, SeenFile] = {}
-"""The file that this process has seen itself, so that a task does not send a request for it again."""
-_shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
+_stores_by_table: dict[Openable, TableStores] = {}
+_verified_files: dict[Openable, SeenFile] = {}
+"""The log file of each table that this process has already seen, so that not every task requests it."""
+_shared_values: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify_process(location: Openable, seen_file: SeenFile | None, chosen: HintSyntax) -> tuple[str, bytes]:
-    """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
+def identify_process(location: Openable, seen_file: SeenFile | None, hint_syntax: HintSyntax) -> tuple[str, bytes]:
+    """Open a table, and return the versions and the time of this process (`executor_check.py`).
+
+    Args:
+        location: The table.
+        seen_file: A log file that the driver sees.
+        hint_syntax: The syntax of the hints in errors.
+
+    Returns:
+        `DONE` and a pickled tuple: the fields of `Fingerprint`, and the time in epoch milliseconds. Or `FAULT` and the
+        pickled error, if the table cannot be opened or is another one.
+    """
     try:
-        with use_hint_syntax(chosen):
-            _open_stores(Job(_do_nothing, location, seen_file))
-    except DeltacliError as fault:
-        return FAULT, pickle_error(_name_executor(fault))
+        with use_hint_syntax(hint_syntax):
+            _open_stores(location, seen_file)
+    except DeltacliError as error:
+        return FAULT, pickle_error(_add_host_name(error))
     return DONE, pickle.dumps((*Fingerprint.read_from_this_process(), system_clock()))
 
 
-def _do_nothing(piece: object, context: TaskContext) -> None:
-    """Do nothing: the task of a greeting."""
-
-
 def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
-    """Run the task for each numbered, pickled piece.
+    """Run the task of a job for pieces, and yield a row for each of them, and beats.
 
-    An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
+    Errors of deltacli are yielded as rows. If the memory is exhausted, the error is raised: Spark then runs the pieces
+    again, perhaps on another executor.
+
+    Args:
+        job: The job.
+        pieces: The number and the pickled content of each piece.
     """
     with use_hint_syntax(job.spelling), exit_when_disconnected():
         try:
             context = open_context(job)
-        except DeltacliError as fault:
-            content = pickle_error(_name_executor(fault))
+        except DeltacliError as error:
+            content = pickle_error(_add_host_name(error))
             yield from (Row(number, FAULT, content) for number, _ in pieces)
             return
-        yield from interleave_beats((_run_piece(job, number, piece, context) for number, piece in pieces), _BEAT)
+        rows = (_run_piece(job, number, piece, context) for number, piece in pieces)
+        yield from interleave_beats(rows, _BEAT)
 
 
 def open_context(job: Job) -> TaskContext:
-    """Return what the task of a job finds in this process. Raises Refused where it sees another table."""
-    return TaskContext(_open_stores(job), _load_shared_values(job))
+    """Return the context of the task of a job: the stores of the table, and the shared values.
+
+    Raises:
+        Refused: If this executor sees another table than the driver (`cluster.other-table`).
+        DeltacliError: If the table cannot be opened.
+    """
+    return TaskContext(_open_stores(job.location, job.seen_file), _load_shared_values(job))
 
 
 def _run_piece(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
     try:
-        return Row(number, DONE, pickle.dumps(job.task(pickle.loads(piece), context), pickle.HIGHEST_PROTOCOL))
-    except DeltacliError as fault:
-        return Row(number, FAULT, pickle_error(fault))
+        result = job.task(pickle.loads(piece), context)
+        return Row(number, DONE, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+    except DeltacliError as error:
+        return Row(number, FAULT, pickle_error(error))
     except (MemoryError, ImportError):
         raise
     except Exception:  # noqa: BLE001  (raised again on the driver)
         import traceback
 
-        return Row(number, BUG, mask_secrets(traceback.format_exc()).encode())  # the driver does not know ours
+        # The executor masks its own secrets, because the driver does not know them.
+        return Row(number, BUG, mask_secrets(traceback.format_exc()).encode())
 
 
-def _name_executor(fault: DeltacliError) -> DeltacliError:
-    """Say which executor cannot open the table: its environment and its files are not those of the driver."""
-    fault.facts = {"executor": socket.gethostname(), **fault.facts}
-    return fault
+def _add_host_name(error: DeltacliError) -> DeltacliError:
+    """Add the name of this host to the facts of an error, because the cause may be the environment of the host."""
+    error.facts = {"executor": socket.gethostname(), **error.facts}
+    return error
 
 
-def pickle_error(fault: DeltacliError) -> bytes:
-    fault.__cause__ = fault.__context__ = None
-    return pickle.dumps(fault.with_traceback(None), pickle.HIGHEST_PROTOCOL)
+def pickle_error(error: DeltacliError) -> bytes:
+    """Pickle an error without its cause and traceback, which may refer to objects that cannot be pickled."""
+    error.__cause__ = error.__context__ = None
+    return pickle.dumps(error.with_traceback(None), pickle.HIGHEST_PROTOCOL)
 
 
-def _open_stores(job: Job) -> TableStores:
-    """Return the stores of the table, which this process opens once. Raises Refused where it is not the same table."""
-    stores = _stores.get(job.location)
+def _open_stores(location: Openable, seen_file: SeenFile | None) -> TableStores:
+    """Return the stores of a table. A process opens each table once.
+
+    Raises:
+        Refused: If this process does not see the log file that the driver sees.
+    """
+    stores = _stores_by_table.get(location)
     if stores is None:
-        location = job.location
-        known = location if isinstance(location, StoreLocation) else None
-        stores = TableStores(location.open(), location.open_other, location.allowed, known)
-        _cache_value(_stores, location, stores)
-    if job.seen_file is not None and _proven.get(job.location) != job.seen_file:
-        require_same_table(stores, job.seen_file)
-        _cache_value(_proven, job.location, job.seen_file)
+        store_location = location if isinstance(location, StoreLocation) else None
+        stores = TableStores(location.open(), location.open_other, location.allowed, store_location)
+        _cache_value(_stores_by_table, location, stores)
+    if seen_file is not None and _verified_files.get(location) != seen_file:
+        require_same_table(stores, seen_file)
+        _cache_value(_verified_files, location, seen_file)
     return stores
 
 
 def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
-    """Raise Refused unless this process sees the log file that the driver has seen."""
+    """Check that this process sees a log file that the driver sees.
+
+    Raises:
+        Refused: If the file is missing or has another size (`cluster.other-table`).
+    """
     path = f"{LOG_DIRECTORY}/{seen_file.name}"
     try:
         size_bytes = stores.storage.stat(path).size_bytes
@@ -178,16 +241,17 @@ def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
 def _load_shared_values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
     if job.shared_name is None:
         return pickle.loads(job.shared) if job.shared else {}
-    values = _shared.get(job.shared_name)
+    values = _shared_values.get(job.shared_name)
     if values is None:
         from pyspark import SparkFiles
 
         values = pickle.loads(Path(SparkFiles.get(job.shared_name)).read_bytes())
-        _cache_value(_shared, job.shared_name, values)
+        _cache_value(_shared_values, job.shared_name, values)
     return values
 
 
 def _cache_value(cache: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
-    while len(cache) >= _MOST_KEPT:
+    """Add a value to a cache, and remove the oldest ones if there are too many."""
+    while len(cache) >= _MAX_CACHED:
         cache.pop(next(iter(cache)))
     cache[key] = value

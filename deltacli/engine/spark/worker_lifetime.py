@@ -1,9 +1,13 @@
-"""End a worker of Spark when its task ends.
+"""End a Python worker of Spark as soon as its task is cancelled.
 
-Spark notices that a task was cancelled when it next receives something from the worker, or after some seconds, and then
-closes the connection; the process may go on writing and deleting. So a worker sends a beat several times per second,
-which Spark drops, and ends as soon as its connection is closed. The second part is for Linux only; elsewhere a
-cancelled task ends with the piece that it runs.
+When a task is cancelled, Spark closes the connection to the Python worker, but does not kill the process: it could
+continue to write or delete files. And Spark notices the cancellation only when it receives the next row, which may take
+minutes. So:
+
+* While a piece is running, the worker sends a row without content several times per second, a beat. The driver ignores
+  these rows (`interleave_beats`).
+* A thread of the worker ends the process when the connection is closed (`exit_when_disconnected`). This works on Linux
+  only. On other systems, a cancelled task ends after the piece that it is running.
 """
 
 from __future__ import annotations
@@ -20,19 +24,20 @@ from threading import Event, Thread
 from types import FrameType
 from typing import TypeVar
 
-One = TypeVar("One")
+Item = TypeVar("Item")
 
-_BEAT_SECONDS = 0.15
-_TICK_MS = 100
-_DESCRIPTORS = "/proc/self/fd"
+_BEAT_INTERVAL_SECONDS = 0.15
+_POLL_INTERVAL_MS = 100
+_OPEN_DESCRIPTORS = "/proc/self/fd"
 
 
 def _find_connections() -> list[int]:
     """Return the descriptors of sockets that are connected to a process of this host."""
-    if not hasattr(select, "POLLRDHUP") or not os.path.isdir(_DESCRIPTORS):
+    if not hasattr(select, "POLLRDHUP") or not os.path.isdir(_OPEN_DESCRIPTORS):
         return []
     descriptors = []
-    for name in os.listdir(_DESCRIPTORS):
+    for name in os.listdir(_OPEN_DESCRIPTORS):
+        # The directory was opened for this listing, so one of the descriptors is closed already.
         with suppress(OSError, ValueError):
             if _is_socket(int(name)) and _is_local_connection(int(name)):
                 descriptors.append(int(name))
@@ -50,15 +55,16 @@ def _is_local_connection(descriptor: int) -> bool:
 
 
 _OPEN_AT_FIRST = _find_connections()
-"""Found when a process imports this module for its first task, before a store opens connections of its own."""
+"""The connections when this module was imported, for the first task, before a store has opened connections."""
 
 
 def _find_spark_connection() -> int | None:
-    """Return the descriptor from which the worker reads its task; None where it is not certain.
+    """Return the descriptor of the connection to Spark; None if it cannot be determined.
 
-    PySpark hands its stream to nobody, so it is taken from the frame of `pyspark.worker.main`. Under another worker
-    module it is the connection to this host that was open at first, if there was only one: the user's own functions
-    may have opened others in the same process, which they may close at any time.
+    PySpark does not pass the connection to functions. It is a local variable of `pyspark.worker.main`, which is looked
+    up in the frames of the stack. If another worker module is configured, the connection to this host that was open
+    when this module was imported is used, if there was only one. With several, one may be a connection of a function of
+    the user, which may close it at any time.
     """
     if not hasattr(select, "POLLRDHUP"):
         return None
@@ -75,55 +81,65 @@ def _find_spark_connection() -> int | None:
 
 @contextmanager
 def exit_when_disconnected() -> Iterator[None]:
-    """End this process at once if Spark closes its connection while the block runs."""
-    done = Event()
+    """End this process immediately if Spark closes its connection during the `with` block."""
+    has_left_block = Event()
     descriptor = _find_spark_connection()
     if descriptor is not None:
-        Thread(target=_watch_connection, args=(descriptor, done), name="deltacli-orphan", daemon=True).start()
+        arguments = (descriptor, has_left_block)
+        Thread(target=_exit_if_disconnected, args=arguments, name="deltacli-orphan", daemon=True).start()
     try:
         yield
     finally:
-        done.set()
+        has_left_block.set()
 
 
-def _watch_connection(descriptor: int, done: Event) -> None:
-    watcher = select.poll()
-    watcher.register(descriptor, select.POLLRDHUP)
-    while not done.is_set():
-        if watcher.poll(_TICK_MS) and not done.is_set():
+def _exit_if_disconnected(descriptor: int, has_left_block: Event) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLRDHUP)
+    while not has_left_block.is_set():
+        is_disconnected = bool(poll.poll(_POLL_INTERVAL_MS))
+        if is_disconnected and not has_left_block.is_set():
             os._exit(1)
 
 
-def interleave_beats(rows: Iterator[One], beat: One) -> Iterator[One]:
-    """Yield what a thread gets from `rows`, and `beat` whenever there is nothing else for a while."""
-    ready: SimpleQueue[One | _End] = SimpleQueue()
-    Thread(target=_collect_rows, args=(rows, ready), name="deltacli-task", daemon=True).start()
+def interleave_beats(rows: Iterator[Item], beat: Item) -> Iterator[Item]:
+    """Yield the rows of an iterator, and a beat whenever the next row takes longer than 0.15 seconds.
+
+    The iterator runs in another thread. Its exceptions are raised here.
+    """
+    queue: SimpleQueue[Item | _End] = SimpleQueue()
+    Thread(target=_put_rows, args=(rows, queue), name="deltacli-task", daemon=True).start()
     while True:
         try:
-            row = ready.get(timeout=_BEAT_SECONDS)
+            row = queue.get(timeout=_BEAT_INTERVAL_SECONDS)
         except Empty:
             yield beat
             continue
         if not isinstance(row, _End):
             yield row
-        elif row.cause is not None:
-            raise row.cause
+        elif row.error is not None:
+            raise row.error
         else:
             return
 
 
 class _End:
-    """The end of the rows, with the exception that ended them early."""
+    """The last item of the queue.
 
-    def __init__(self, cause: BaseException | None) -> None:
-        self.cause = cause
+    Attributes:
+        error: The exception that the iterator has raised; None if it has ended normally.
+    """
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
 
 
-def _collect_rows(rows: Iterator[One], ready: SimpleQueue[One | _End]) -> None:
-    cause: BaseException | None = None
+def _put_rows(rows: Iterator[Item], queue: SimpleQueue[Item | _End]) -> None:
+    """Put the rows of an iterator into a queue, and an `_End` after them."""
+    error: BaseException | None = None
     try:
         for row in rows:
-            ready.put(row)
-    except BaseException as fault:  # noqa: BLE001  (raised again in the thread that yields)
-        cause = fault
-    ready.put(_End(cause))
+            queue.put(row)
+    except BaseException as caught:  # noqa: BLE001  (raised again in the other thread)
+        error = caught
+    queue.put(_End(error))

@@ -32,6 +32,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.faults import invalid_answer
 from deltacli.sharing.client.table_requests import ActionLine
 from deltacli.sharing.protocol.parameters import ResponseFormat
+from deltacli.storage.open_descriptor import OpenDescriptor
 from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.commits.blocks import count_up_to
 
@@ -213,7 +214,8 @@ class StoredUrls:
 
     def __init__(self) -> None:
         with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
-            self._descriptor, place = tempfile.mkstemp(prefix="deltacli-urls-")
+            descriptor, place = tempfile.mkstemp(prefix="deltacli-urls-")
+            self._file = OpenDescriptor(descriptor)
             os.unlink(place)
         self._pending: list[Any] = []  # Any: bytes, or a buffer of Arrow
         self._pending_bytes = 0
@@ -287,7 +289,7 @@ class StoredUrls:
         if row is None:
             return None
         start, end = self._offsets[row], self._offsets[row + 1]
-        url = os.pread(self._descriptor, end - start, start).decode("ascii")
+        url = os.pread(self._file.number, end - start, start).decode("ascii")
         size, expires = self._sizes[row], self._expires[row]
         return FileUrl(url, None if size == UNKNOWN else size, None if expires == UNKNOWN else expires)
 
@@ -300,11 +302,8 @@ class StoredUrls:
         rest = memoryview(b"".join(self._pending))
         with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
             while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(self._file.number, rest) :]
         self._pending, self._pending_bytes = [], 0
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
 
 
 def _int64_bytes(values: ArrowArray) -> memoryview:

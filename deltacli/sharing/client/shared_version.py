@@ -40,6 +40,7 @@ from deltacli.sharing.client.table_requests import (
     TableRequests,
 )
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
+from deltacli.storage.open_descriptor import OpenDescriptor
 from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.encoding import FileEncoder
 from deltacli.work.parquet_encoding import Encoding
@@ -180,17 +181,15 @@ class HiddenFile:
     """The bytes of a file without a name, released with this object."""
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
-        self._descriptor, self.size_bytes = descriptor, size_bytes
+        self._file = OpenDescriptor(descriptor)
+        self.size_bytes = size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
         parts, end = [], min(offset + length, self.size_bytes)
-        while offset < end and (data := os.pread(self._descriptor, end - offset, offset)):
+        while offset < end and (data := os.pread(self._file.number, end - offset, offset)):
             parts.append(data)
             offset += len(data)
         return b"".join(parts)
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
 
 
 @contextmanager
