@@ -77,7 +77,7 @@ class SharedOptionsCommand(TyperCommand):
         return [*ASK_FOR_HELP]
 
     def get_help_option(self, ctx: Context) -> Any:  # Any: an option of Typer's, whose class differs by version
-        """Return the help option with our description of it."""
+        """Return the help option with a help text that mentions `--help-all`."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = HELP_OF_HELP

@@ -254,32 +254,40 @@ class PlannedChange(Generic[P, O]):
 
     def _execute_and_write(self, *, is_agreed: bool) -> tuple[O, ChangeExecution[P, O]]:
         """Execute the plan and write its outcome. A partial outcome is written, too, after an error or a signal."""
-        run = self.run
-        # `change.execute` passes the execution to `on_start`, so it is known here even if an error follows.
+        # Contains the execution as soon as it has started, so that it is known even if an error or a signal ends it.
         executions: list[ChangeExecution[P, O]] = []
-        noted_warnings = len(self.plan.base_version.warnings)
         try:
-            try:
-                outcome = self.change.execute(
-                    self.plan, ask=partial(self._ask, is_agreed=is_agreed), on_start=executions.append
-                )
-            except Exception as error:
-                _note_new_warnings(run, executions, noted_warnings)
-                if executions and _has_something_to_report(executions[0], error):
-                    self._write_outcome(executions[0])
-                raise
-
-            _note_new_warnings(run, executions, noted_warnings)
+            outcome = self._execute_plan(executions, is_agreed=is_agreed)
             self._write_outcome(executions[0])
             next_command = self.presentation.suggest_after_change(outcome)
             if next_command is not None:
-                run.suggest_command(next_command)
+                self.run.suggest_command(next_command)
         except Interrupted as interruption:
             interruption.outcome = _describe_progress(executions, interruption)
-            if run.table_run is not None and executions and executions[0].has_begun:
+            if self.run.table_run is not None and executions and executions[0].has_begun:
                 self._write_outcome(executions[0])
             raise
         return outcome, executions[0]
+
+    def _execute_plan(self, executions: list[ChangeExecution[P, O]], *, is_agreed: bool) -> O:
+        """Execute the plan and return its outcome. If an error occurs, the partial outcome is written first.
+
+        Args:
+            executions: An empty list, to which the execution is added when it starts.
+            is_agreed: Whether the user has agreed to the plan.
+        """
+        noted_warnings = len(self.plan.base_version.warnings)
+        try:
+            outcome = self.change.execute(
+                self.plan, ask=partial(self._ask, is_agreed=is_agreed), on_start=executions.append
+            )
+        except Exception as error:
+            _note_new_warnings(self.run, executions, noted_warnings)
+            if executions and _has_something_to_report(executions[0], error):
+                self._write_outcome(executions[0])
+            raise
+        _note_new_warnings(self.run, executions, noted_warnings)
+        return outcome
 
     def _ask(self, plan: P, *, is_agreed: bool) -> Consent:
         """Return the user's consent to a plan.
