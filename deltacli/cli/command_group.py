@@ -43,7 +43,7 @@ class CommandGroup(TyperGroup):
         return _make_group(path) if " ".join(path) in GROUPS else load_command(path)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the name of a command, the command, and the words after it. Raises UsageError for an unknown command."""
+        """Return the name of a command, the command, and the words after it. Raises UsageError if it is unknown."""
         word, *remaining = args
         command = self.get_command(ctx, word)
         if command is None:

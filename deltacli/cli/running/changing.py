@@ -119,7 +119,7 @@ def run_change(
             run.note(f"note: {note}")
         refusal = plan.build_refusal()
         if mode.only_plans or plan.is_noop or refusal is not None:
-            _show_final_plan(run, plan, refusal, presentation, mode)
+            _write_unexecuted_plan(run, plan, refusal, presentation, mode)
             if mode.check or not mode.only_plans:
                 require_complete(change.outcome_before_execution(plan))
             _suggest_after_plan(run, plan, presentation, mode)
@@ -154,7 +154,7 @@ def _complete_errors(presentation: ChangePresentation[P, O]) -> Iterator[None]:
         raise
 
 
-def _show_final_plan(
+def _write_unexecuted_plan(
     run: CommandContext,
     plan: P,
     refusal: Refused | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from deltacli.cli.running.context import CommandContext
@@ -53,8 +54,6 @@ def list_rules(run: CommandContext, rules: Sequence[Rule], table_format: str) ->
 
 
 def _matches_rule(pattern: str, rule_ids: Collection[str]) -> bool:
-    from fnmatch import fnmatchcase
-
     return any(fnmatchcase(rule_id, pattern) for rule_id in rule_ids)
 
 

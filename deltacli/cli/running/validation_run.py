@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.api.validation import RequestedValidation, read_log_line
 from deltacli.cli.command_tree import HERE
+from deltacli.cli.errors import report_error
 from deltacli.cli.invocation import Exit, invocation, make_pastable_path
 from deltacli.cli.options.findings import require_max_findings
 from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
@@ -290,8 +291,6 @@ class ValidationRun:
             DeltacliError: The only error, if the command ends here.
             Exit: If the command ends here after several errors.
         """
-        from deltacli.cli.errors import report_error
-
         for number, (name, error) in enumerate(failures, 1):
             error.table = error.table or name
             if is_last and number == len(failures) and len(self._failures) == 1:

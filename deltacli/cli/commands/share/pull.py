@@ -20,6 +20,7 @@ from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOpt
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
 from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
 from deltacli.cli.output.formats import FORMATS
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import open_shared_table, scan_shared_table
@@ -198,7 +199,6 @@ def _pull_table(run: CommandContext, table: str, request: PullRequest, *, dry_ru
     """Copy the files of a shared table into a local Delta table, and commit them as one version."""
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.cli.render.sharing import pull_outcome
-    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     to = request.directory
     if "://" in to or to == "-" or not to:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import shlex
@@ -238,8 +239,6 @@ def _serve(
     Raises:
         Interrupted: When the server has stopped after a signal.
     """
-    import logging
-
     from deltacli.sharing.server.serving import LogChoice, serve, serve_by_workers
 
     level = logging.INFO
