@@ -59,7 +59,7 @@ def require_baseline_target(name: str) -> None:
     Raises:
         UsageError: If the file is inside a table, or exists and is not a baseline.
     """
-    from deltacli.rules.framework.baseline import is_baseline, name_beside
+    from deltacli.rules.framework.baseline import is_baseline, suggest_baseline_name
 
     require_file_outside_tables(name, "--write-baseline")
     if not os.path.isfile(name) or os.path.getsize(name) == 0:
@@ -69,7 +69,7 @@ def require_baseline_target(name: str) -> None:
             raise UsageError(
                 f"--write-baseline {name} would replace a file that is not a baseline",
                 code="usage.baseline",
-                hint=repeat_command_with(invocation.arguments, "--write-baseline", name_beside(name)),
+                hint=repeat_command_with(invocation.arguments, "--write-baseline", suggest_baseline_name(name)),
             )
 
 

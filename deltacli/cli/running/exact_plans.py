@@ -16,7 +16,7 @@ from deltacli.cli.output.formats import JSON
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import JsonObject
-from deltacli.fleet.planning.due import FleetPlan, TablePlan, expiry_step, plan_vacuum_step, said_by
+from deltacli.fleet.planning.due import FleetPlan, TablePlan, describe_error, expiry_step, plan_vacuum_step
 from deltacli.fleet.policy_file.model import Policy
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def make_exact_plans(run: CommandContext, plan: FleetPlan, directory: str | None
                 table = run.open_table(table_plan.name)
                 exact_plan = _PLANNERS[kind](run, table, policies[table_plan.policy], path)
             except DeltacliError as error:
-                exact_plan = {"error": {"code": error.code, "message": said_by(error)}}
+                exact_plan = {"error": {"code": error.code, "message": describe_error(error)}}
             exact_plans[table_plan.name, kind] = exact_plan
             progress.advance()
     return exact_plans

@@ -27,9 +27,9 @@ def find_next_command(report: ValidationReport, rules_without_help: Container[st
         report: The result of the check.
         rules_without_help: Ids of rules that have no explanation. Their findings are ignored.
     """
-    from deltacli.cli.render.validate.report import worst_first
+    from deltacli.cli.render.validate.report import rank_finding
     from deltacli.rules.framework.base import Severity
-    from deltacli.rules.framework.repairs import repair_to_try
+    from deltacli.rules.framework.repairs import suggest_repair
 
     if any(table.suppressed for table in report.tables):
         return repeat_command_with(invocation.arguments, "--max-findings", "0")
@@ -46,10 +46,10 @@ def find_next_command(report: ValidationReport, rules_without_help: Container[st
         # Information is no reason to change the table.
         return f"deltacli history {quote_table(findings[0][0].name)}"
 
-    worst_rank = min(worst_first(table, finding) for table, finding in findings)
-    worst_findings = [pair for pair in findings if worst_first(*pair) == worst_rank]
+    worst_rank = min(rank_finding(table, finding) for table, finding in findings)
+    worst_findings = [pair for pair in findings if rank_finding(*pair) == worst_rank]
     for table, finding in worst_findings:
-        command = repair_to_try(finding.rule, table.name, table.validation.condition)
+        command = suggest_repair(finding.rule, table.name, table.validation.condition)
         if command:
             return _add_dry_run(command)
     for table, finding in worst_findings:
@@ -86,9 +86,9 @@ def find_safe_repairs(report: ValidationReport, suggested_command: str | None) -
 def _has_safe_repair(finding: Finding) -> bool:
     """Return whether `repair` corrects a finding outside the log without giving up rows."""
     from deltacli.rules.framework.base import Severity
-    from deltacli.rules.framework.repairs import Family, StepKind, row_of
+    from deltacli.rules.framework.repairs import Family, StepKind, get_repair_row
 
-    row = row_of(finding.rule.id)
+    row = get_repair_row(finding.rule.id)
     has_safe_step = not {StepKind.REBUILD, StepKind.QUARANTINE}.isdisjoint(row.steps)
     return finding.severity is not Severity.INFO and row.family is not Family.LOG and not row.loses and has_safe_step
 
@@ -102,9 +102,9 @@ def _is_repair_of(command: str | None, table: str) -> bool:
 def _make_dry_run(table: str, rule: Rule) -> str | None:
     """Return the dry run of the repair of a finding; None if `repair` has no steps for the rule."""
     from deltacli.rules.framework.base import Level
-    from deltacli.rules.framework.repairs import row_of
+    from deltacli.rules.framework.repairs import get_repair_row
 
-    if is_shared(table) or not row_of(rule.id).steps:
+    if is_shared(table) or not get_repair_row(rule.id).steps:
         return None
     return _build_dry_run(table, rule.level if rule.level in (Level.FOOTERS, Level.DATA) else None)
 

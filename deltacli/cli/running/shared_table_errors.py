@@ -20,7 +20,7 @@ def make_shared_table_error(command: str, words: Sequence[str], address: str, *,
         address: The address of the shared table, as the user typed it.
         writes: Whether the command opens the table in order to change it.
     """
-    from deltacli.sharing.client.faults import read_only
+    from deltacli.sharing.client.faults import make_read_only_error
 
     if command in ("copy", "clone") and address in words[1:2]:
         return UsageError(
@@ -39,7 +39,7 @@ def make_shared_table_error(command: str, words: Sequence[str], address: str, *,
 
     # `checkpoint TABLE --dry-run` opens the table for reading, too, but the command is one that changes tables.
     if writes or _changes_tables(command):
-        return read_only(address)
+        return make_read_only_error(address)
     return _make_error(command, hint)
 
 

@@ -61,8 +61,8 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.file_schema import shares_schema
-    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
+    from deltacli.sharing.configuration.file_schema import make_shares_schema
+    from deltacli.sharing.configuration.starting import make_starting_configuration, name_shared_tables
 
     run: CommandContext = context.obj
     new_file = NewFile(config, "--config", force=force, error_code="share.target-exists")
@@ -73,10 +73,10 @@ def share_init(
         (normalize_directory(directory), [table.name for table in discovery.tables])
         for directory, discovery in discoveries.items()
     ]
-    tables = named_tables(tables_by_directory)
+    tables = name_shared_tables(tables_by_directory)
 
-    schema = EditorSchema(config, shares_schema())
-    new_file.write(starting_configuration(config, tables, schema.name_for_comment).encode())
+    schema = EditorSchema(config, make_shares_schema())
+    new_file.write(make_starting_configuration(config, tables, schema.name_for_comment).encode())
     schema_path = schema.write(run)
 
     other_formats = sum(len(discovery.others) for discovery in discoveries.values())

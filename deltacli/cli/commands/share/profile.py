@@ -32,11 +32,11 @@ def share_profile_show(
       deltacli share profile show acme.share --json
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.secrets import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import find_profile_problems, read_profile
 
     run: CommandContext = context.obj
     credentials = read_profile(Path(profile))
-    problems = problems_of(credentials, run.clock())
+    problems = find_profile_problems(credentials, run.clock())
     run.write(profile_result(credentials, problems, run.clock()))
 
 
@@ -57,11 +57,11 @@ def share_profile_check(
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.secrets import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import find_profile_problems, read_profile
 
     run: CommandContext = context.obj
     credentials = read_profile(Path(profile))
-    problems = problems_of(credentials, run.clock())
+    problems = find_profile_problems(credentials, run.clock())
     run.write(profile_result(credentials, problems, run.clock()))
     if problems:
         raise Exit(EXIT_FINDINGS)

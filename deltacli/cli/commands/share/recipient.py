@@ -129,13 +129,13 @@ def share_recipient_remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    from deltacli.cli.render.sharing import what_of
+    from deltacli.cli.render.sharing import describe_recipient
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
     run: CommandContext = context.obj
     file = require_recipients_file(read_shares(config))
     removed = find_recipient(read_recipients(file), recipient)
-    question = f"remove the recipient {removed.name} with {what_of(removed)}"
+    question = f"remove the recipient {removed.name} with {describe_recipient(removed)}"
 
     def show_plan() -> None:
         _write_recipients(run, file, [removed], "remove", dry_run=True)

@@ -172,12 +172,12 @@ def _serve_directories(
         workers: The number of processes.
         profile: The file that gets the profile. None: stdout.
     """
-    from deltacli.sharing.configuration.starting import catalog_of
+    from deltacli.sharing.configuration.starting import make_catalog_of_directories
     from deltacli.sharing.server.services import TryOut
     from deltacli.sharing.server.serving import Sockets, address_of, bind
     from deltacli.sharing.signing.keys import ServerKeys
 
-    catalog = catalog_of(directories)
+    catalog = make_catalog_of_directories(directories)
     with bind(_LOOPBACK, port) as socket:
         token = secrets.token_urlsafe(32)
         service = TryOut(catalog, *address_of(socket), token, ServerKeys.generate(run.clock()))

@@ -20,7 +20,7 @@ from deltacli.cli.render.validate.findings import (
     judge,
     values_of,
 )
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, rank_finding
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.wrapping import wrap_with_commands
@@ -203,7 +203,7 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
 def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
     """Draw the findings of each rule, and of each fix, below its name, the worst consequence first."""
     groups: dict[tuple[Severity, str, str], list[Finding]] = {}
-    for finding in sorted(table.findings, key=partial(worst_first, table)):
+    for finding in sorted(table.findings, key=partial(rank_finding, table)):
         groups.setdefault((finding.severity, finding.rule.id, finding.rule.fix.repair), []).append(finding)
     left = dict(table.suppressed)
     for (severity, rule, _), group in groups.items():

@@ -14,7 +14,7 @@ from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.sections import Section
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, rank_finding
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import encode_utf8
 from deltacli.core.documents import SCHEMA_VERSION
@@ -105,7 +105,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
         return
     sink.write(b"\n")
     for table in report.tables:
-        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(worst_first, table)))
+        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(rank_finding, table)))
         for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
             sink.write(encode_utf8(f"{line}\n"))
 
