@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 
 class SharedTableSupport(Enum):
-    """How a command reads tables of a Delta Sharing server, such as `acme.share#sales.main.orders`.
+    """The ways in which a command reads tables of a Delta Sharing server, such as `acme.share#sales.main.orders`.
 
     Attributes:
         NONE: The command does not support shared tables.
@@ -30,7 +30,7 @@ class SharedTableSupport(Enum):
 
     @property
     def reads_files(self) -> bool:
-        """Whether the command reads files of shared tables, so that `--access` has an effect."""
+        """True if the command reads files of shared tables, so that `--access` has an effect."""
         return self not in (SharedTableSupport.NONE, SharedTableSupport.METADATA_ONLY)
 
 

@@ -78,7 +78,7 @@ class OutputOptions:
 
     @property
     def has_one_format(self) -> bool:
-        """Whether the command supports a single format only."""
+        """True if the command supports a single format only."""
         return len(self.supported_formats) == 1
 
     @property

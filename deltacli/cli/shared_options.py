@@ -21,7 +21,7 @@ from deltacli.cli.vendored_click import Parameter
 
 
 class ColourChoice(StrEnum):
-    """Whether stdout has colours."""
+    """The use of colours on stdout."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -29,7 +29,7 @@ class ColourChoice(StrEnum):
 
 
 class ProgressChoice(StrEnum):
-    """Whether, and in which form, progress is shown on stderr."""
+    """The form of progress on stderr."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -52,7 +52,7 @@ class TableFormat(StrEnum):
 
 
 class AccessMode(StrEnum):
-    """How the files of a shared table are read."""
+    """The ways to read files of a shared table: by URLs, or in the directory of the table."""
 
     AUTO = "auto"
     URL = "url"

@@ -185,6 +185,7 @@ def alter(
     mode = Mode(dry_run, yes, check)
 
     def alter_delta(delta_table: Table) -> None:
+        """Change the columns or the metadata of a Delta table in one commit."""
         from deltacli.api.either_format import require_delta_log
         from deltacli.cli.render.schemas.altering import make_alteration_presentation
         from deltacli.cli.running.stream_notes import note_streams
@@ -208,6 +209,7 @@ def alter(
         run_change(run, prepared_change, make_alteration_presentation(table, streams), mode)
 
     def alter_paimon(paimon_table: Paimon) -> None:
+        """Write a new version of the schema of a Paimon table."""
         from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 

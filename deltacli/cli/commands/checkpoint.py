@@ -159,6 +159,7 @@ def checkpoint(
     mode = Mode(dry_run)
 
     def checkpoint_table(run: CommandContext, name: str) -> None:
+        """Write a checkpoint of one table, or verify its checkpoints."""
         table = run.open_table(name, writes=not (verify or dry_run))
         if verify:
             writing_options = get_used_options(context, *writing_parameters)

@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What is compared: two versions of one table, or a version of each of two tables.
+    """The two sides of a comparison: two versions of one table, or a version of each of two tables.
 
     Attributes:
         begin: The version on the left.

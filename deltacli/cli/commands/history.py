@@ -79,6 +79,7 @@ def history(
         raise _make_reversed_range_error(begin.version, end.version)
 
     def show_delta(delta_table: Table) -> None:
+        """Show the commits of a Delta table."""
         history_columns = choose_history_columns(columns, run.clock, counts=counts)
         table_history = delta_table.history(
             from_version=begin.version,
@@ -95,6 +96,7 @@ def history(
         _write_history(run, table, result)
 
     def show_paimon(paimon_table: Paimon) -> None:
+        """Show the snapshots and the versions of the schema of a Paimon table."""
         from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
 
         if columns is not None and run.format.errors_are_json:

@@ -187,6 +187,7 @@ def optimize(
     added_keys = parse_commit_metadata(commit_metadata or [])
 
     def optimize_table(run: CommandContext, table: str) -> None:
+        """Rewrite the files of one table."""
         change = run.open_table(table, writes=not mode.only_plans).prepare_optimize(
             where=where,
             target_size=target_size,

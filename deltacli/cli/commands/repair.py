@@ -233,7 +233,7 @@ class RepairOptions:
 
     @property
     def mode(self) -> Mode:
-        """How far the command goes with its plan. A plan that is saved is not executed."""
+        """The mode for `run_change`. A plan that is saved is not executed."""
         return Mode(self.dry_run or self.save_plan is not None, self.yes)
 
 

@@ -79,7 +79,7 @@ class SnapshotOptions:
 
     @property
     def lists_files(self) -> bool:
-        """Whether files are listed instead of the state."""
+        """True if files are listed instead of the state."""
         return self.files or self.tombstones
 
 

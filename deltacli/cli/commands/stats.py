@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 
 
 class ReadChoice(StrEnum):
-    """What statistics are computed from."""
+    """The source of statistics."""
 
     FOOTERS = "footers"
     ROWS = "rows"

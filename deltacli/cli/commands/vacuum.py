@@ -48,7 +48,7 @@ app = typer.Typer(add_completion=False)
 
 
 class ModeChoice(StrEnum):
-    """Where candidates come from: a listing of the table, or the removed files in the log."""
+    """The source of candidates: a listing of the table, or the removed files in the log."""
 
     FULL = "full"
     LITE = "lite"
@@ -290,6 +290,7 @@ def vacuum(
     kept_versions = join_versions(keep_versions, "--keep-version")
 
     def vacuum_delta(run: CommandContext, name: str, table: Table) -> None:
+        """Run the mode of the options on a Delta table."""
         vacuum_command = VacuumCommand(run, name, table, vacuum_options)
         if apply is not None:
             saved_vacuum = table.prepare_saved_vacuum(
@@ -338,6 +339,7 @@ def vacuum(
             vacuum_command.vacuum(change)
 
     def vacuum_paimon(run: CommandContext, name: str, table: Paimon) -> None:
+        """Delete schema files of a Paimon table. Data files are deleted by the engines."""
         from deltacli.cli.render.paimon import make_schema_vacuum_presentation
 
         if not schemas:

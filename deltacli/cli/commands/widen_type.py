@@ -97,6 +97,7 @@ def widen_type(
     mode = Mode(dry_run, yes, check)
 
     def widen_delta(delta_table: Table) -> None:
+        """Give columns of a Delta table wider types."""
         from deltacli.cli.render.schemas.altering import make_widening_presentation
         from deltacli.cli.running.stream_notes import note_streams
 
@@ -113,6 +114,7 @@ def widen_type(
         run_change(run, prepared_change, make_widening_presentation(table, streams), mode)
 
     def widen_paimon(paimon_table: Paimon) -> None:
+        """Write a new version of the schema of a Paimon table."""
         from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import widening
 

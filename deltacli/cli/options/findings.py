@@ -15,7 +15,7 @@ DEFAULT_MAX_FINDINGS = 100
 
 
 class LevelChoice(StrEnum):
-    """What is checked of a table; each level also checks what those before it do."""
+    """The parts of a table that are checked. Each level includes those before it."""
 
     LOG = "log"
     STORAGE = "storage"

@@ -33,7 +33,7 @@ O = TypeVar("O", bound=Outcome)  # noqa: E741
 
 
 class Mode(NamedTuple):
-    """How far a command goes with its plan.
+    """The mode of a command that changes a table: show the plan, check it, ask, or execute it without asking.
 
     Attributes:
         dry_run: Show the plan and change nothing.
@@ -47,13 +47,13 @@ class Mode(NamedTuple):
 
     @property
     def only_plans(self) -> bool:
-        """Whether the plan is shown, but not executed."""
+        """True if the plan is shown, but not executed."""
         return self.dry_run or self.check
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChangePresentation(Generic[P, O]):
-    """How a command presents a change: its results, its question, its notes, and its suggestions of further commands.
+    """The presentation of a change by a command: results, question, notes, and suggestions of further commands.
 
     Only the first four attributes are required.
 
@@ -214,7 +214,7 @@ class PlannedChange(Generic[P, O]):
 
     @property
     def needs_consent(self) -> bool:
-        """Whether the user has to agree to the change."""
+        """True if the user has to agree to the change."""
         return self.presentation.build_question is not None
 
     @property

@@ -30,7 +30,7 @@ COMMAND = "share test"
 
 
 class TestLevel(StrEnum):
-    """What is checked: answers of the API, footers of shared files, or their rows."""
+    """The level of a test: answers of the API, footers of shared files, or their rows."""
 
     API = "api"
     FOOTERS = "footers"

@@ -109,17 +109,17 @@ class CommandContext:
 
     @property
     def is_on_screen(self) -> bool:
-        """Whether the result is written as a table to a terminal."""
+        """True if the result is written as a table to a terminal."""
         return self.terminal.is_terminal and self.format is TABLE
 
     @property
     def quiet(self) -> bool:
-        """Whether notes and progress are omitted."""
+        """True if notes and progress are omitted."""
         return self.notes.quiet
 
     @property
     def verbosity(self) -> int:
-        """How often `-v` was given."""
+        """The number of times that `-v` was used."""
         return self.notes.verbosity
 
     @property

@@ -1,4 +1,4 @@
-"""Whether and how notes are written to stderr."""
+"""Options for the notes that a command writes to stderr."""
 
 from __future__ import annotations
 

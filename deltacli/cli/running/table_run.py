@@ -43,7 +43,7 @@ class PendingChange(Protocol):
 
     @property
     def needs_consent(self) -> bool:
-        """Whether the user has to agree to the change."""
+        """True if the user has to agree to the change."""
 
     @property
     def file_action(self) -> tuple[str, FileTotals]:

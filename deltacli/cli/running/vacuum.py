@@ -52,7 +52,7 @@ class VacuumOptions:
 
     @property
     def mode(self) -> Mode:
-        """How far the command goes with its plan."""
+        """The mode for `run_change`."""
         return Mode(self.dry_run, self.yes)
 
 

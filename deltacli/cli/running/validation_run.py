@@ -113,7 +113,7 @@ class ValidateOptions:
 
     @property
     def needs_all_findings(self) -> bool:
-        """Whether findings above the limit matter, because they are compared or counted."""
+        """True if findings above the limit matter, because they are compared or counted."""
         return any(file is not None for file in (self.baseline, self.write_baseline, self.trend_file))
 
 
@@ -186,7 +186,7 @@ class ValidationRun:
 
     @property
     def has_only_failures(self) -> bool:
-        """Whether no table could be checked."""
+        """True if no table could be checked."""
         return bool(self._failures) and not self._tables
 
     def make_trend_entry(self, exit_code: int) -> TrendEntry:

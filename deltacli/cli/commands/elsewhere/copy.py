@@ -26,7 +26,7 @@ app = typer.Typer(add_completion=False)
 
 
 class LevelChoice(StrEnum):
-    """What is compared with the source."""
+    """The parts of the copy that are compared with the source: the list of files, their footers, or every byte."""
 
     STORAGE = "storage"
     FOOTERS = "footers"

@@ -90,7 +90,7 @@ def share_init(
 
 
 class CheckLevel(StrEnum):
-    """What `share check` reads of each shared table."""
+    """The parts of a shared table that `share check` reads."""
 
     LOG = "log"
     STORAGE = "storage"

@@ -51,7 +51,7 @@ class PullForm(StrEnum):
 
 
 class VerifyChoice(StrEnum):
-    """What is read of each downloaded file in order to verify it."""
+    """The parts of a downloaded file that are read to verify it."""
 
     FOOTERS = "footers"
     DATA = "data"
