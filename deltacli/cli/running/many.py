@@ -87,10 +87,7 @@ def run_on_tables(
     try:
         _plan_tables(run, table_runs, command)
     except Interrupted as interruption:
-        for table_run in table_runs:
-            has_result = table_run.result is not None and table_run.pending is None
-            if table_run.error is None and not has_result:
-                table_run.record_interruption(interruption, NOT_STARTED)
+        _record_interruption_of_planning(table_runs, interruption)
         _write_results(run, table_runs, has_ended=False)
         raise
 
@@ -108,11 +105,7 @@ def run_on_tables(
     _note_failed_tables(run, table_runs)
     if mode.only_plans and run.is_on_screen and not shows_details:
         run.note(f"details of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
-
-    # A suggestion is shown only if it is the same for all tables.
-    next_commands = {command for table_run in table_runs for command in table_run.next_commands}
-    if len(next_commands) == 1:
-        run.suggest_command(next_commands.pop())
+    _suggest_common_command(run, table_runs)
 
     exit_code = first_exit_code([consent_exit_code, *(table_run.exit_code for table_run in table_runs)])
     if exit_code:
@@ -243,6 +236,14 @@ def _plan_tables(run: CommandContext, table_runs: Sequence[TableRun], command: T
         run.note(f"note: {subject} left out: {reason}")
 
 
+def _record_interruption_of_planning(table_runs: Sequence[TableRun], interruption: Interrupted) -> None:
+    """Record an interruption for the tables that have no final result yet. Nothing was changed."""
+    for table_run in table_runs:
+        has_final_result = table_run.result is not None and table_run.pending is None
+        if table_run.error is None and not has_final_result:
+            table_run.record_interruption(interruption, NOT_STARTED)
+
+
 def _write_results(run: CommandContext, table_runs: Sequence[TableRun], *, has_ended: bool) -> None:
     """Write the results of all tables: a document for programs, the overview for people."""
     results = TableRunResults(table_runs, has_ended=has_ended)
@@ -339,3 +340,12 @@ def _note_failed_tables(run: CommandContext, table_runs: Sequence[TableRun]) -> 
         attempted = sum(not table_run.is_skipped for table_run in table_runs)
         done = attempted - len(failed_tables)
         run.note(f"note: {done:,} of {plural(attempted, 'table')} done; failed: {', '.join(failed_tables)}")
+
+
+def _suggest_common_command(run: CommandContext, table_runs: Sequence[TableRun]) -> None:
+    """Suggest a command if it is the only suggestion for all tables. Commands for single tables would be too many."""
+    suggestions: set[str] = set()
+    for table_run in table_runs:
+        suggestions.update(table_run.next_commands)
+    if len(suggestions) == 1:
+        run.suggest_command(suggestions.pop())
