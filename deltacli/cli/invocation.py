@@ -66,7 +66,7 @@ class Invocation:
         if location not in self.arguments:
             self.names_in_catalogs = {**self.names_in_catalogs, location: name}
 
-    def with_catalog_names(self, text: str) -> str:
+    def insert_catalog_names(self, text: str) -> str:
         """Return a text with names in catalogs instead of the locations of tables.
 
         Only whole addresses are replaced: in `s3://b/t is not empty`, but not in `s3://b/t/part-0.parquet`.

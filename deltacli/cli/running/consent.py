@@ -53,7 +53,7 @@ def confirm_change(
     Raises:
         Refused: If the answer is no, or nobody can be asked. In the latter case the hint adds `--yes`.
     """
-    question = invocation.with_catalog_names(question)
+    question = invocation.insert_catalog_names(question)
     if dry_run:
         run.note(f"note: would {question}")
         show_plan()

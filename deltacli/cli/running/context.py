@@ -371,7 +371,7 @@ class CommandContext:
         # Created here, before threads need it: with one policy per thread, each thread would have the whole rate.
         stores.get_retry_policy()
         return replace(
-            self, progress=SILENT, engine_source=self.engine_source.without_cluster_advice(), _openers=[stores]
+            self, progress=SILENT, engine_source=self.engine_source.disable_cluster_advice(), _openers=[stores]
         )
 
     def create_stores(self, calls_per_second: float | None = None) -> Stores:

@@ -50,8 +50,8 @@ class EngineSource:
 
         return EmbeddedEngine()
 
-    def without_cluster_advice(self) -> EngineSource:
-        """Return a copy that does not suggest a cluster, for work on many small tables."""
+    def disable_cluster_advice(self) -> EngineSource:
+        """Return a copy that never suggests a cluster, for work on many small tables."""
         return replace(self, can_use_cluster=False)
 
     def close(self) -> None:
