@@ -39,6 +39,13 @@ from deltacli.cli.output.formats import (
 )
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.shared_options import SharedOptions
+from deltacli.cli.terminal.suggested_commands import (
+    remove_option,
+    remove_option_value,
+    repeat_command,
+    repeat_command_with,
+    repeat_command_without_flag,
+)
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Toml
 
@@ -102,8 +109,6 @@ class OutputOptions:
         if self.shared.as_json and output_format not in (None, "json"):
             raise UsageError(f"--json and --format {output_format} exclude each other")
         if self.shared.as_json and not self.is_supported("json"):
-            from deltacli.cli.terminal.suggested_commands import repeat_command_without_flag
-
             raise UsageError(
                 "--json is not available: this command has a fixed format",
                 hint=repeat_command_without_flag(invocation.arguments, "--json"),
@@ -212,8 +217,6 @@ def _refuse_format_as_file(file: str, output: OutputOptions) -> None:
     """Refuse `--output json`: in other programs this selects the format. Raises UsageError."""
     if output.requested_format is not None or output.has_one_format or file not in (*FORMATS, "yaml"):
         return
-    from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command_with
-
     suggested_format = file if output.is_supported(file) else JSON.name
     raise UsageError(
         f"--output {file}: this is the name of a format, and --output takes the name of a file",
@@ -228,8 +231,6 @@ def _refuse_format_as_file(file: str, output: OutputOptions) -> None:
 
 def _choose_directory_format(chosen: Format, requested: StrEnum | None, directory: str) -> Format:
     """Return the format of the result that lists the Parquet files in an output directory. Raises UsageError."""
-    from deltacli.cli.terminal.suggested_commands import repeat_command_with
-
     require_output_directory(directory)
     if requested in (NDJSON.name, CSV.name):
         raise UsageError(
@@ -260,8 +261,6 @@ def _choose_format_by_extension(file: str, output: OutputOptions) -> Format | No
 
     is_sarif = requested == "sarif" and file_format is JSON  # SARIF is JSON, too
     if requested is not None and requested != file_format.name and not is_sarif:
-        from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
-
         words = remove_option_value(invocation.arguments, "--format", requested)
         raise UsageError(
             f"--format {requested} contradicts --output {file}, whose name chooses {file_format.name}",
@@ -275,8 +274,6 @@ def _choose_format_by_extension(file: str, output: OutputOptions) -> Format | No
 
 def _make_foreign_extension_error(file: str, output: OutputOptions) -> UsageError:
     """Return the error for an extension of another program's format, such as `.xlsx` or `.csv.gz`."""
-    from deltacli.cli.terminal.suggested_commands import repeat_command_with
-
     stem, _, extension = file.rpartition(".")
     message = f"deltacli cannot write .{extension}"
     hint = repeat_command_with(invocation.arguments, "--output", _make_writable_name(stem))

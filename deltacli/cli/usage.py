@@ -21,8 +21,9 @@ from deltacli.core.texts import cut_middle
 
 
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
-    """Write an error of the command-line parser, with a hint that names what was probably meant."""
-    if isinstance(error, NoArgsIsHelpError):  # a group without a command: its help is the answer
+    """Write an error of the command-line parser, with a hint that corrects the command line if possible."""
+    if isinstance(error, NoArgsIsHelpError):
+        # The user has typed a group without a command. The message is its help.
         write_message(error.message)
         return
 
