@@ -47,8 +47,17 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _PLANNING_OPTIONS = (
-    *("level", "select", "sources", "accept_commits", "accept_empty_commits", "accept_loss", "partition_values"),
-    *("allow_in_use", "max_missing", "quarantine", "commit_metadata"),
+    "level",
+    "select",
+    "sources",
+    "accept_commits",
+    "accept_empty_commits",
+    "accept_loss",
+    "partition_values",
+    "allow_in_use",
+    "max_missing",
+    "quarantine",
+    "commit_metadata",
 )
 """Parameters that affect the plan. A saved plan was made with its own ones."""
 

@@ -31,8 +31,16 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _DELTA_OPTIONS = (
-    *("version", "timestamp", "files", "tombstones", "mapping", "counts", "digest", "from_checksum"),
-    *("limit", "columns"),
+    "version",
+    "timestamp",
+    "files",
+    "tombstones",
+    "mapping",
+    "counts",
+    "digest",
+    "from_checksum",
+    "limit",
+    "columns",
 )
 _PAIMON_OPTIONS = ("schema_id", "snapshot_id", "tag", "branch", "ddl")
 

@@ -55,16 +55,36 @@ class ModeChoice(StrEnum):
 
 
 _EXECUTION_OPTIONS = ("no_log_entries", "threads", "rate", "commit_metadata", "quarantine")
-"""Parameters that say how a plan is executed, which a saved plan accepts."""
+"""Parameters that affect the execution of a plan. They can be combined with `--apply`."""
 _REQUEST_OPTIONS = (
-    *("retention_ms", "allow_retention_below_ms", "mode", "prefix", "where", "keep_versions", "protect_from"),
-    *("protect_streams", "ignore_streams_older_ms", "allow_stream_loss", "inventory", "max_delete", "quarantine"),
-    *("include_foreign", "skip_nested_tables", "no_log_entries", "threads", "rate", "commit_metadata"),
+    "retention_ms",
+    "allow_retention_below_ms",
+    "mode",
+    "prefix",
+    "where",
+    "keep_versions",
+    "protect_from",
+    "protect_streams",
+    "ignore_streams_older_ms",
+    "allow_stream_loss",
+    "inventory",
+    "max_delete",
+    "quarantine",
+    "include_foreign",
+    "skip_nested_tables",
+    "no_log_entries",
+    "threads",
+    "rate",
+    "commit_metadata",
 )
-"""Parameters that say what is deleted, and how."""
+"""Parameters that affect the files to delete, or the execution of the plan."""
 _DELTA_OPTIONS = (
     *(name for name in _REQUEST_OPTIONS if name not in ("retention_ms", "allow_retention_below_ms")),
-    *("save_plan", "apply", "accept_copy", "explain", "purge_older_ms"),
+    "save_plan",
+    "apply",
+    "accept_copy",
+    "explain",
+    "purge_older_ms",
 )
 _PAIMON_OPTIONS = ("schemas", "keep_last", "branch")
 
