@@ -28,8 +28,8 @@ from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, PartlyDone, Refused
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
 
-P = TypeVar("P", bound=Plan)
-O = TypeVar("O", bound=Outcome)  # noqa: E741
+PlanT = TypeVar("PlanT", bound=Plan)
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 
 class Mode(NamedTuple):
@@ -52,7 +52,7 @@ class Mode(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ChangePresentation(Generic[P, O]):
+class ChangePresentation(Generic[PlanT, OutcomeT]):
     """The presentation of a change by a command: results, question, notes, and suggestions of further commands.
 
     Only the first four attributes are required.
@@ -82,26 +82,29 @@ class ChangePresentation(Generic[P, O]):
         complete_error: Adds hints or facts of this command to an error.
     """
 
-    build_question: Callable[[P], str] | None
-    build_plan_result: Callable[[P, bool], Result]
-    build_outcome_result: Callable[[O], Result]
-    suggest_after_change: Callable[[O], str | None]
+    build_question: Callable[[PlanT], str] | None
+    build_plan_result: Callable[[PlanT, bool], Result]
+    build_outcome_result: Callable[[OutcomeT], Result]
+    suggest_after_change: Callable[[OutcomeT], str | None]
     override_options: Mapping[str, str] = field(default_factory=dict)
-    list_notes: Callable[[P], Iterable[str]] = lambda _: ()
-    suggest_if_nothing_to_do: Callable[[P], str | None] = lambda _: None
-    suggest_before_change: Callable[[P], str | None] = lambda _: None
+    list_notes: Callable[[PlanT], Iterable[str]] = lambda _: ()
+    suggest_if_nothing_to_do: Callable[[PlanT], str | None] = lambda _: None
+    suggest_before_change: Callable[[PlanT], str | None] = lambda _: None
     deletes_by_age: bool = False
     can_be_resumed: bool = False
-    list_consent_facts: Callable[[P], Mapping[str, str]] = lambda _: {}
-    get_file_action: Callable[[P], tuple[str, FileTotals]] | None = None
-    count_changed_files: Callable[[O], tuple[int, int | None]] | None = None
+    list_consent_facts: Callable[[PlanT], Mapping[str, str]] = lambda _: {}
+    get_file_action: Callable[[PlanT], tuple[str, FileTotals]] | None = None
+    count_changed_files: Callable[[OutcomeT], tuple[int, int | None]] | None = None
     question_suffix: str = ""
-    is_finding: Callable[[P | O], bool] = lambda _: False
+    is_finding: Callable[[PlanT | OutcomeT], bool] = lambda _: False
     complete_error: Callable[[Refused | PartlyDone], None] = lambda _: None
 
 
 def run_change(
-    run: CommandContext, change: PreparedChange[P, O], presentation: ChangePresentation[P, O], mode: Mode
+    run: CommandContext,
+    change: PreparedChange[PlanT, OutcomeT],
+    presentation: ChangePresentation[PlanT, OutcomeT],
+    mode: Mode,
 ) -> None:
     """Plan a change, ask the user, execute it, and write its outcome, as far as the mode allows.
 
@@ -136,7 +139,7 @@ def run_change(
 
 
 @contextmanager
-def _complete_errors(presentation: ChangePresentation[P, O]) -> Iterator[None]:
+def _complete_errors(presentation: ChangePresentation[PlanT, OutcomeT]) -> Iterator[None]:
     """Add the hints of this command to a refusal, and to the error of a change that was only partly done."""
     try:
         yield
@@ -156,9 +159,9 @@ def _complete_errors(presentation: ChangePresentation[P, O]) -> Iterator[None]:
 
 def _write_unexecuted_plan(
     run: CommandContext,
-    plan: P,
+    plan: PlanT,
     refusal: Refused | None,
-    presentation: ChangePresentation[P, O],
+    presentation: ChangePresentation[PlanT, OutcomeT],
     mode: Mode,
 ) -> None:
     """Write a plan that is not executed, because of the mode, because it is empty, or because it is refused.
@@ -174,7 +177,9 @@ def _write_unexecuted_plan(
         raise refusal
 
 
-def _suggest_after_plan(run: CommandContext, plan: P, presentation: ChangePresentation[P, O], mode: Mode) -> None:
+def _suggest_after_plan(
+    run: CommandContext, plan: PlanT, presentation: ChangePresentation[PlanT, OutcomeT], mode: Mode
+) -> None:
     """Suggest what to run after a plan that is not executed. Raises Exit if the exit code is that of findings."""
     if mode.check and not plan.is_noop:
         raise Exit(EXIT_FINDINGS)
@@ -195,16 +200,16 @@ def _suggest_after_plan(run: CommandContext, plan: P, presentation: ChangePresen
             run.suggest_command(next_command)
 
 
-class PlannedChange(Generic[P, O]):
+class PlannedChange(Generic[PlanT, OutcomeT]):
     """A change that has been planned, but not executed yet."""
 
     def __init__(
         self,
         run: CommandContext,
-        change: PreparedChange[P, O],
-        presentation: ChangePresentation[P, O],
+        change: PreparedChange[PlanT, OutcomeT],
+        presentation: ChangePresentation[PlanT, OutcomeT],
         mode: Mode,
-        plan: P,
+        plan: PlanT,
     ) -> None:
         self.run = run
         self.change = change
@@ -252,10 +257,10 @@ class PlannedChange(Generic[P, O]):
             if self.presentation.is_finding(outcome):
                 raise Exit(EXIT_FINDINGS)
 
-    def _execute_and_write(self, *, is_agreed: bool) -> tuple[O, ChangeExecution[P, O]]:
+    def _execute_and_write(self, *, is_agreed: bool) -> tuple[OutcomeT, ChangeExecution[PlanT, OutcomeT]]:
         """Execute the plan and write its outcome. A partial outcome is written, too, after an error or a signal."""
         # Contains the execution as soon as it has started, so that it is known even if an error or a signal ends it.
-        executions: list[ChangeExecution[P, O]] = []
+        executions: list[ChangeExecution[PlanT, OutcomeT]] = []
         try:
             outcome = self._execute_plan(executions, is_agreed=is_agreed)
             self._write_outcome(executions[0])
@@ -269,7 +274,7 @@ class PlannedChange(Generic[P, O]):
             raise
         return outcome, executions[0]
 
-    def _execute_plan(self, executions: list[ChangeExecution[P, O]], *, is_agreed: bool) -> O:
+    def _execute_plan(self, executions: list[ChangeExecution[PlanT, OutcomeT]], *, is_agreed: bool) -> OutcomeT:
         """Execute the plan and return its outcome. If an error occurs, the partial outcome is written first.
 
         Args:
@@ -289,7 +294,7 @@ class PlannedChange(Generic[P, O]):
         _note_new_warnings(self.run, executions, noted_warnings)
         return outcome
 
-    def _ask(self, plan: P, *, is_agreed: bool) -> Consent:
+    def _ask(self, plan: PlanT, *, is_agreed: bool) -> Consent:
         """Return the user's consent to a plan.
 
         Args:
@@ -312,7 +317,7 @@ class PlannedChange(Generic[P, O]):
             require_clock_not_ahead(run)
         return consent_to_command(plan) if self.mode.yes else consent_to_plan(plan)
 
-    def _write_outcome(self, execution: ChangeExecution[P, O]) -> None:
+    def _write_outcome(self, execution: ChangeExecution[PlanT, OutcomeT]) -> None:
         """Write the outcome, and record its files for the table's row among several tables."""
         count_changed_files = self.presentation.count_changed_files
         if self.run.table_run is not None and count_changed_files is not None:
@@ -321,11 +326,11 @@ class PlannedChange(Generic[P, O]):
         self.run.write(_make_result(self.presentation, execution))
 
 
-def _has_something_to_report(execution: ChangeExecution[P, O], error: Exception) -> bool:
+def _has_something_to_report(execution: ChangeExecution[PlanT, OutcomeT], error: Exception) -> bool:
     return execution.has_begun or execution.has_ended or isinstance(error, PartlyDone)
 
 
-def _get_planned_files(presentation: ChangePresentation[P, O], plan: P) -> FileTotals | None:
+def _get_planned_files(presentation: ChangePresentation[PlanT, OutcomeT], plan: PlanT) -> FileTotals | None:
     """Return the files that a plan affects; None if they are not known before the plan is executed."""
     if presentation.get_file_action is None:
         return None
@@ -333,18 +338,22 @@ def _get_planned_files(presentation: ChangePresentation[P, O], plan: P) -> FileT
     return files
 
 
-def _write_plan(run: CommandContext, presentation: ChangePresentation[P, O], plan: P) -> None:
+def _write_plan(run: CommandContext, presentation: ChangePresentation[PlanT, OutcomeT], plan: PlanT) -> None:
     run.write(presentation.build_plan_result(plan, True))
 
 
-def _note_new_warnings(run: CommandContext, executions: list[ChangeExecution[P, O]], noted_warnings: int) -> None:
+def _note_new_warnings(
+    run: CommandContext, executions: list[ChangeExecution[PlanT, OutcomeT]], noted_warnings: int
+) -> None:
     """Note the warnings that have been added since the plan was shown, such as a hint file that was not updated."""
     for execution in executions:
         for warning in execution.plan.base_version.warnings[noted_warnings:]:
             run.note(f"note: {warning}")
 
 
-def _make_result(presentation: ChangePresentation[P, O], execution: ChangeExecution[P, O]) -> Result:
+def _make_result(
+    presentation: ChangePresentation[PlanT, OutcomeT], execution: ChangeExecution[PlanT, OutcomeT]
+) -> Result:
     """Return the result for an outcome. Its document says if the change was planned again after another commit."""
     result = presentation.build_outcome_result(execution.outcome)
     if execution.was_planned_again and isinstance(result, SingleResult):
@@ -352,7 +361,7 @@ def _make_result(presentation: ChangePresentation[P, O], execution: ChangeExecut
     return result
 
 
-def _describe_progress(executions: list[ChangeExecution[P, O]], interruption: Interrupted) -> str:
+def _describe_progress(executions: list[ChangeExecution[PlanT, OutcomeT]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, including the outcome of a commit that was being written."""
     notes = [*getattr(interruption, "__notes__", ())]
     if executions and executions[0].has_begun:
