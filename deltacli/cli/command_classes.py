@@ -18,7 +18,7 @@ from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import make_missing_value_error
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
-from deltacli.cli.parameter_types import name_of, takes_value
+from deltacli.cli.parameter_types import get_parameter_name, takes_value
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
@@ -68,8 +68,8 @@ class SharedOptionsCommand(TyperCommand):
         cluster = read_parameters(declare_cluster_options) if self.runs_on_cluster else []
         shared = [*read_parameters(self.declare_output), *read_parameters(declare_settings)]
         self.declarations = [self.callback, self.declare_output, declare_settings, declare_cluster_options]
-        self._cluster_names = [name_of(parameter) for parameter in cluster]
-        self._shared_names = [name_of(parameter) for parameter in shared if parameter.name not in own_names]
+        self._cluster_names = [get_parameter_name(parameter) for parameter in cluster]
+        self._shared_names = [get_parameter_name(parameter) for parameter in shared if parameter.name not in own_names]
         self.params += [parameter for parameter in [*cluster, *shared] if parameter.name not in own_names]
 
     def get_help_option_names(self, ctx: Context) -> list[str]:  # noqa: ARG002  (Typer passes it)
@@ -106,9 +106,9 @@ class SharedOptionsCommand(TyperCommand):
             raise UnexpectedWords(remaining, ctx)
 
         for parameter in self.params:
-            value = ctx.params.get(name_of(parameter))
+            value = ctx.params.get(get_parameter_name(parameter))
             if type(value) is int:
-                require_number(value, spelling_of(parameter))
+                require_number(value, get_name_in_errors(parameter))
         return remaining
 
     def _refuse_unexpected_words(self, ctx: Context, args: list[str]) -> None:
@@ -176,7 +176,7 @@ class ClusterFindingsCommand(FindingsCommand):
     runs_on_cluster = True
 
 
-def spelling_of(parameter: Parameter) -> str:
+def get_name_in_errors(parameter: Parameter) -> str:
     """Return the name of a parameter for errors: the long name of an option, or the name of an argument."""
     return str(parameter.opts[-1] if parameter.param_type_name == "option" else parameter.name)
 

@@ -16,7 +16,7 @@ from typing import Any
 from deltacli.cli.command_group import CommandGroup, make_root
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help.sections import OptionHeading, section_of
-from deltacli.cli.parameter_types import choices_of, is_whole_number
+from deltacli.cli.parameter_types import get_choices, is_whole_number
 from deltacli.cli.vendored_click import Context
 
 
@@ -287,7 +287,7 @@ def _describe_argument(command: Any, parameter: Any) -> DescribedArgument:  # An
 def _describe_value(command: Any, parameter: Any, fallback: str) -> DescribedValue:  # Any: typer's own click
     """Describe the value of a parameter. If it has no metavar, `fallback` is used."""
     name = (parameter.metavar or fallback).removesuffix("...")
-    choices = choices_of(command, parameter)
+    choices = get_choices(command, parameter)
     if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
         choices = tuple(name.split("|"))
     kind = CompletionKind.CHOICE if choices else _KINDS.get(name, CompletionKind.TEXT)

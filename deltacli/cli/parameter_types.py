@@ -16,15 +16,15 @@ from typing import get_args, get_origin, get_type_hints
 from deltacli.cli.vendored_click import Command, Parameter
 
 
-def name_of(parameter: Parameter) -> str:
+def get_parameter_name(parameter: Parameter) -> str:
     """Return the name of the Python parameter. Click allows parameters without a name; Typer always sets one."""
     assert parameter.name is not None
     return parameter.name
 
 
-def value_type_of(command: Command, parameter: Parameter) -> type:
+def get_value_type(command: Command, parameter: Parameter) -> type:
     """Return the type of a parameter: of a single value if the option is repeatable, and str if none is declared."""
-    name = name_of(parameter)
+    name = get_parameter_name(parameter)
     for declaration in getattr(command, "declarations", (command.callback,)):
         hints = {} if declaration is None else _read_type_hints(declaration)
         if name in hints:
@@ -49,12 +49,12 @@ def _without_none_and_list(hint: object) -> type:
 
 def is_whole_number(command: Command, parameter: Parameter) -> bool:
     """Return whether the user types a whole number. A duration such as `7d` becomes a number only when it is parsed."""
-    return value_type_of(command, parameter) is int and getattr(parameter, "metavar", None) != "DURATION"
+    return get_value_type(command, parameter) is int and getattr(parameter, "metavar", None) != "DURATION"
 
 
-def choices_of(command: Command, parameter: Parameter) -> tuple[str, ...]:
+def get_choices(command: Command, parameter: Parameter) -> tuple[str, ...]:
     """Return the values that a parameter accepts. Empty if it accepts any text."""
-    kind = value_type_of(command, parameter)
+    kind = get_value_type(command, parameter)
     if not issubclass(kind, StrEnum):
         return ()
     words = tuple(str(word) for word in kind)

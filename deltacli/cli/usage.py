@@ -10,7 +10,7 @@ from deltacli.cli.command_tree import find_command_path
 from deltacli.cli.errors import wants_json, write_error_document
 from deltacli.cli.hints.suggest import find_suggestion
 from deltacli.cli.options.values import InvalidValue
-from deltacli.cli.parameter_types import choices_of
+from deltacli.cli.parameter_types import get_choices
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
 from deltacli.cli.terminal.suggested_commands import remove_consent
@@ -68,7 +68,7 @@ def describe_error(error: typer.TyperException) -> str:
 def _describe_missing(error: MissingParameter) -> str:
     assert error.param is not None
     message = f"missing {error.param.param_type_name} {name_in_errors(error.param)}"
-    choices = choices_of(error.ctx.command, error.param) if error.ctx is not None else ()
+    choices = get_choices(error.ctx.command, error.param) if error.ctx is not None else ()
     return f"{message}: {', '.join(choices)}" if choices else message
 
 

@@ -26,14 +26,14 @@ def _make_version_document() -> JsonObject:
         "schemaVersion": SCHEMA_VERSION,
         "complete": True,
         "version": VERSION,
-        "commit": COMMIT or commit_of(repository / ".git"),
+        "commit": COMMIT or find_checked_out_commit(repository / ".git"),
         "python": platform.python_version(),
         "extras": find_extras(),
         "stores": list_usable_schemes(),
     }
 
 
-def commit_of(git: Path) -> str | None:
+def find_checked_out_commit(git: Path) -> str | None:
     """Return the commit that is checked out, without running Git.
 
     Args:

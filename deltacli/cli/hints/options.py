@@ -11,7 +11,7 @@ from deltacli.cli.command_tree import get_command_path, is_command
 from deltacli.cli.hints.suggestion import Suggestion, find_command, find_typed_value, remove_word
 from deltacli.cli.invocation import ASK_FOR_VERSION
 from deltacli.cli.other_programs import FLAG_SYNONYMS, OPTION_SYNONYMS
-from deltacli.cli.parameter_types import choices_of
+from deltacli.cli.parameter_types import get_choices
 from deltacli.cli.terminal.suggested_commands import (
     CLUSTER_OPTIONS,
     repeat_command,
@@ -315,7 +315,7 @@ def _has_other_choices(unknown: UnknownOption, option: str) -> bool:
     choices = [
         word
         for parameter in command.params
-        for word in (choices_of(command, parameter) if option in parameter.opts else ())
+        for word in (get_choices(command, parameter) if option in parameter.opts else ())
     ]
     value = find_typed_value(unknown.name, unknown.arguments)
     return bool(choices) and value is not None and value not in choices
