@@ -171,15 +171,17 @@ def _write_count(run: CommandContext, table: Table, where: str | None, version: 
     snapshot = row_count.snapshot
     note_unpublished_versions(run, snapshot)
     note_disputed_damages(run, snapshot)
+    # Counts the rows now. The notes below are known only after that.
+    rows = row_count.rows
     if row_count.scan is not None:
         note_rows(run, row_count.scan, snapshot.table.address, snapshot.problems)
 
     content = {
         "version": snapshot.version,
-        "rows": row_count.rows,
+        "rows": rows,
         "countedFrom": "log" if row_count.is_from_log else "data",
     }
-    sections = [Section("rows", [format_count(row_count.rows)])]
+    sections = [Section("rows", [format_count(rows)])]
     run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: sections, [content], ("version", "rows")))
 
 
