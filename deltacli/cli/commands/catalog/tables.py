@@ -1,4 +1,4 @@
-"""`deltacli catalog ls`, and `status`, `staged` and `publish`, of a table that a catalog manages."""
+"""`deltacli catalog ls`, and `catalog status`, `staged` and `publish` for tables that a catalog manages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.render.catalog import catalogs_result, listing_result, publish_result, staged_result, status_result
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, command
@@ -49,13 +50,13 @@ def catalog_status(
       deltacli catalog status uc://prod.sales.orders --json
     """
     run: CommandContext = context.obj
-    found = _open_managed(run, table).status_catalog()
-    for note in found.notes:
+    status = _open_managed_table(run, table).status_catalog()
+    for note in status.notes:
         run.note(f"note: {note}")
-    run.write(status_result(found))
-    if found.proposable or (found.agrees and found.unpublished):
-        run.say_next(command("catalog publish", table=table))
-    if not found.agrees:
+    run.write(status_result(status))
+    if status.proposable or (status.agrees and status.unpublished):
+        run.suggest_command(command("catalog publish", table=table))
+    if not status.agrees:
         raise Exit(EXIT_FINDINGS)
 
 
@@ -76,7 +77,7 @@ def catalog_staged(
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
     run: CommandContext = context.obj
-    run.write(staged_result(_open_managed(run, table).staged_catalog()))
+    run.write(staged_result(_open_managed_table(run, table).staged_catalog()))
 
 
 @app.command(
@@ -105,37 +106,42 @@ def catalog_publish(
       deltacli catalog publish uc://prod.sales.orders --dry-run
       deltacli catalog publish uc://prod.sales.orders --yes
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
-    opened = _open_managed(run, table, writes=not dry_run)
-    name = table
-    change = opened.prepare_publish_catalog()
-    wording: Wording[PublishPlan, PublishOutcome] = Wording(
-        question=lambda plan: _question(plan, name),
-        planned=lambda plan, is_plan: publish_result(name, change.outcome_before_execution(plan), dry_run=is_plan),
-        done=lambda outcome: publish_result(name, outcome, dry_run=False),
-        following=lambda _: command("catalog status", table=name),
-        repeats=True,
+    change = _open_managed_table(run, table, writes=not dry_run).prepare_publish_catalog()
+
+    def build_plan_result(plan: PublishPlan, is_dry_run: bool) -> SingleResult:
+        return publish_result(table, change.outcome_before_execution(plan), dry_run=is_dry_run)
+
+    presentation: ChangePresentation[PublishPlan, PublishOutcome] = ChangePresentation(
+        build_question=lambda plan: _build_publish_question(plan, table),
+        build_plan_result=build_plan_result,
+        build_outcome_result=lambda outcome: publish_result(table, outcome, dry_run=False),
+        suggest_after_change=lambda _: command("catalog status", table=table),
+        can_be_resumed=True,
     )
-    run_change(run, change, wording, Mode(dry_run, yes))
+    run_change(run, change, presentation, Mode(dry_run, yes))
 
 
-def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
-    """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
-    opened = run.open_table(table, writes=writes)
-    opened.require_managed(table)
-    return opened
+def _open_managed_table(run: CommandContext, table: str, *, writes: bool = False) -> Table:
+    """Open a table that a catalog manages. Raises UsageError for other tables."""
+    delta_table = run.open_table(table, writes=writes)
+    delta_table.require_managed(table)
+    return delta_table
 
 
-def _question(plan: PublishPlan, name: str) -> str:
-    """Return what a plan does, as a question; a commit that is proposed again is named."""
-    forgotten = [item.version for item in plan.items if item.is_forgotten]
-    due = len(plan.items) - len(forgotten)
-    parts = [f"publish {plural(due, 'commit')}"] if due else []
-    if forgotten:
-        parts.append(f"propose {name_ranges('version', forgotten)} to the catalog again, which has forgotten it")
-    return f"{' and '.join(parts)} of {name}"
+def _build_publish_question(plan: PublishPlan, name: str) -> str:
+    """Return the question. Commits that the catalog has forgotten are named, because it has to ratify them again."""
+    forgotten_versions = [item.version for item in plan.items if item.is_forgotten]
+    other_commits = len(plan.items) - len(forgotten_versions)
+    actions = []
+    if other_commits:
+        actions.append(f"publish {plural(other_commits, 'commit')}")
+    if forgotten_versions:
+        versions = name_ranges("version", forgotten_versions)
+        actions.append(f"propose {versions} to the catalog again, which has forgotten it")
+    return f"{' and '.join(actions)} of {name}"
 
 
 @app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -164,14 +170,15 @@ def catalog_ls(
 
     run: CommandContext = context.obj
     if is_root(catalog):
-        names = run.open_catalog().list_catalogs()
-        run.write(catalogs_result(SCHEME, names))
-        if names:
-            run.say_next(command("catalog ls", table=f"{SCHEME}{names[0]}"))
+        catalog_names = run.open_catalog().list_catalogs()
+        run.write(catalogs_result(SCHEME, catalog_names))
+        if catalog_names:
+            run.suggest_command(command("catalog ls", table=f"{SCHEME}{catalog_names[0]}"))
         return
+
     container = parse_container(catalog)
     tables = run.open_catalog().tables_of(container.catalog, container.schema)
     run.write(listing_result(str(container), tables))
-    known = next((one for one in tables if one.data_format == "DELTA"), None)
-    if known is not None:
-        run.say_next(command("snapshot", table=str(known.name)))
+    delta_tables = [table for table in tables if table.data_format == "DELTA"]
+    if delta_tables:
+        run.suggest_command(command("snapshot", table=str(delta_tables[0].name)))

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.sections import format_file_totals
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _REQUEST_OPTIONS = ("partition", "schema", "like", "exclude", "time_zone", "accept_unknowable")
-"""Parameters that say how the table is made of its files."""
+"""Parameters that affect how the table is created from its files."""
 
 
 @app.command(
@@ -122,31 +122,33 @@ def convert(
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
     if sources:
-        others = given_options(context, *_REQUEST_OPTIONS)
-        if others:
-            raise UsageError(f"{others[0]} cannot be used with --from, which takes all of it from the log")
+        request_options = get_used_options(context, *_REQUEST_OPTIONS)
+        if request_options:
+            raise UsageError(f"{request_options[0]} cannot be used with --from, which takes all of it from the log")
         from deltacli.cli.commands.undelete import undelete_files
 
         lost_table = run.open_table(table, writes=not dry_run)
         undelete_files(run, table, lost_table.prepare_undelete(sources=sources), Mode(dry_run, yes))
         return
-    opened = run.open_table(table, writes=not dry_run)
-    uri, name = opened.uri, quote_table(table)
 
-    wording: Wording[ConvertPlan, ConvertPlan] = Wording(
-        question=lambda plan: (
-            f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
-        ),
-        planned=lambda plan, is_plan: make_convert_result(uri, plan, dry_run=is_plan),
-        done=lambda plan: make_convert_result(uri, plan, dry_run=False),
-        following=lambda _: f"deltacli validate {name} --level footers",
-        overrides={"convert.lost-log": "--accept-unknowable"},
+    new_table = run.open_table(table, writes=not dry_run)
+    uri = new_table.uri
+
+    def build_question(plan: ConvertPlan) -> str:
+        return f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+
+    presentation: ChangePresentation[ConvertPlan, ConvertPlan] = ChangePresentation(
+        build_question=build_question,
+        build_plan_result=lambda plan, is_plan: make_convert_result(uri, plan, dry_run=is_plan),
+        build_outcome_result=lambda plan: make_convert_result(uri, plan, dry_run=False),
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)} --level footers",
+        override_options={"convert.lost-log": "--accept-unknowable"},
     )
-    change = opened.prepare_convert(
+    change = new_table.prepare_convert(
         partition=partition,
         schema=schema,
         like=like,
@@ -154,4 +156,4 @@ def convert(
         time_zone=time_zone,
         accept_unknowable=accept_unknowable,
     )
-    run_change(run, change, wording, Mode(dry_run, yes))
+    run_change(run, change, presentation, Mode(dry_run, yes))

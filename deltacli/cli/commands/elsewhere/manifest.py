@@ -57,22 +57,22 @@ def manifest(
       deltacli manifest ./tbl --yes
       deltacli manifest ./tbl --check  # exit 1 if a manifest differs
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not (check or dry_run))
-    uri = opened.uri
-    wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(
-        question=lambda plan: f"{_deed(plan)} of {uri}",
-        planned=lambda plan, is_plan: make_manifest_plan_result(uri, plan, dry_run=is_plan),
-        done=lambda outcome: make_manifest_outcome_result(uri, outcome),
-        following=lambda _: f"deltacli manifest {quote_table(table)} --check",
-        repeats=True,
-        notes=lambda plan: plan.notes,
+    delta_table = run.open_table(table, writes=not (check or dry_run))
+    uri = delta_table.uri
+    presentation: ChangePresentation[ManifestsPlan, ManifestsOutcome] = ChangePresentation(
+        build_question=lambda plan: f"{_describe_changes(plan)} of {uri}",
+        build_plan_result=lambda plan, is_plan: make_manifest_plan_result(uri, plan, dry_run=is_plan),
+        build_outcome_result=lambda outcome: make_manifest_outcome_result(uri, outcome),
+        suggest_after_change=lambda _: f"deltacli manifest {quote_table(table)} --check",
+        can_be_resumed=True,
+        list_notes=lambda plan: plan.notes,
     )
-    run_change(run, opened.prepare_manifest(), wording, Mode(dry_run, yes, check))
+    run_change(run, delta_table.prepare_manifest(), presentation, Mode(dry_run, yes, check))
 
 
-def _deed(plan: ManifestsPlan) -> str:
-    deleted = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
-    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
+def _describe_changes(plan: ManifestsPlan) -> str:
+    deletions = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
+    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deletions}"
