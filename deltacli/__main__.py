@@ -27,9 +27,9 @@ def main() -> None:
         sys.stdout.write("".join(f"{word}\n" for word in table_words(*sys.argv[2:])))
         _leave(0)
     if not has_streams or isinstance(sys.stdout.buffer, io.RawIOBase):
-        from deltacli.cli.invocation import mend_standard_streams
+        from deltacli.cli.terminal.standard_streams import repair_standard_streams
 
-        mend_standard_streams()
+        repair_standard_streams()
     # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
     gc.set_threshold(50_000, 20, 100)
     import signal

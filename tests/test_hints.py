@@ -19,7 +19,7 @@ import deltacli
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
 from deltacli.cli.command_loading import load_command
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.core.errors import (
     OMITTED_OPTIONS,
     SHELL_ONLY,
@@ -160,7 +160,7 @@ def _calls() -> Iterator[tuple[str, str, set[str]]]:
 
 def options_of(operation: str) -> set[str]:
     """Return the options of a command; those that all commands have for `open_table`."""
-    path = path_of(["snapshot"] if operation == "open_table" else operation.split())
+    path = get_command_path(["snapshot"] if operation == "open_table" else operation.split())
     found: Any = load_command(path)  # Any: options of typer's own click
     assert found is not None, operation
     return {"--help", *(name for option in found.params for name in (*option.opts, *option.secondary_opts))}

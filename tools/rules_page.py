@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.rules.framework.base import CATALOGUE, Area, Rule
-from deltacli.rules.framework.repairs import row_of
+from deltacli.rules.framework.repairs import get_repair_row
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.rules.paimon.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.run import areas as conformance_areas
@@ -231,7 +231,7 @@ def _outcomes() -> dict[str, list[str]]:
 
 def _repair_of(rule: str) -> str:
     """Return the steps of `repair` for a rule, with what became of its corruptions, or why it has none."""
-    row = row_of(rule)
+    row = get_repair_row(rule)
     if not row.steps:
         return f"no step: {row.reason}"
     lost = "; gives up the rows of the file, if no source has it" if row.loses else ""

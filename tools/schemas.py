@@ -11,7 +11,7 @@ from typing import Any
 from deltacli.cli.documents_of_commands import WHOLE_LINES
 from deltacli.delta.evolution.requests import KINDS
 from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
-from deltacli.sharing.configuration.file_schema import shares_schema
+from deltacli.sharing.configuration.file_schema import make_shares_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -151,7 +151,7 @@ def render_schemas() -> dict[str, str]:
         **_fleet_lines(documents),
         **_doctor_lines(documents),
         "fleet-file": make_fleet_file_schema(),
-        "shares-file": shares_schema(),
+        "shares-file": make_shares_schema(),
         "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
         "deltacli.alter": _of_either_format(documents, "deltacli.alter"),
     }

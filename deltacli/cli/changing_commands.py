@@ -1,4 +1,4 @@
-"""Which commands change a table or write files, from the permissions that they need."""
+"""The commands that change a table or write files, derived from the permissions that they need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from deltacli.cli.command_table import COMMANDS
 from deltacli.operations.doctor.storage import READING, commands
 
 _CHANGE_OTHER_TABLES = frozenset({"copy", "fleet run", "share pull"})
-"""Commands that change tables, and are not among the permissions: what they need depends on what they run."""
+"""Commands that change tables, but for which no permissions are listed: these depend on the steps that they run."""
 
 _WRITE_FILES = frozenset(
     {
@@ -27,12 +27,12 @@ _WRITE_FILES = frozenset(
         "spark package",
     }
 )
-"""Commands that write files other than those of a table, such as a configuration, also without `--output`."""
+"""Commands that write files outside tables, such as a configuration, even without `--output`."""
 
 
 @cache
 def find_table_writers() -> frozenset[str]:
-    """Return the commands that change a table: those that need more than to read it, and those that run or copy."""
+    """Return the commands that can change a table."""
     writers = set(_CHANGE_OTHER_TABLES)
     for row in commands():
         if not set(row.needs) <= set(READING):
@@ -41,7 +41,7 @@ def find_table_writers() -> frozenset[str]:
 
 
 def find_change(command: str) -> str | None:
-    """Return `table` or `files`, which the command may change or write; None if it changes nothing."""
+    """Return `table` if a command can change a table, `files` if it can write other files, and None otherwise."""
     if command in find_table_writers():
         return "table"
     return "files" if command in _WRITE_FILES else None

@@ -1,4 +1,4 @@
-"""The classes of commands: which formats a command writes, and whether a cluster can run it.
+"""The classes of commands: the formats that a command writes, and whether it can run on a cluster.
 
 A command names its class where it is registered: `@app.command("vacuum", cls=ClusterCommand)`. The class adds the
 options that all commands share; the function of the command finds their settled values in `context.obj`.
@@ -18,7 +18,7 @@ from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import make_missing_value_error
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
-from deltacli.cli.parameter_types import name_of, takes_value
+from deltacli.cli.parameter_types import get_parameter_name, takes_value
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
@@ -39,13 +39,13 @@ HELP_OF_HELP = f"Show help and exit; {HELP_ALL} has every option."
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout has closed it; not an error."""
+    """The program that reads stdout has closed the pipe, as `head` does. This is not an error."""
 
 
 class SharedOptionsCommand(TyperCommand):
-    """A command with the shared options after its own.
+    """A command that has the shared options in addition to its own.
 
-    A shared option is left out where the command has one of the same name, such as `--config` of `share serve`.
+    If the command has an option of the same name, such as `--config` of `share serve`, the shared one is omitted.
 
     Attributes:
         formats: The formats that the command writes.
@@ -60,44 +60,45 @@ class SharedOptionsCommand(TyperCommand):
     name_chooses_format: ClassVar[bool] = True
 
     allow_extra_args = True
-    """Words too many are refused in `parse_args`, whose error has them as a list."""
+    """`parse_args` refuses extra words itself, because its error contains them as a list."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # Any: as TyperCommand takes them
         super().__init__(*arguments, **settings)
         own_names = {parameter.name for parameter in self.params}
         cluster = read_parameters(declare_cluster_options) if self.runs_on_cluster else []
-        common = [*read_parameters(self.declare_output), *read_parameters(declare_settings)]
+        shared = [*read_parameters(self.declare_output), *read_parameters(declare_settings)]
         self.declarations = [self.callback, self.declare_output, declare_settings, declare_cluster_options]
-        self._cluster_names = [name_of(parameter) for parameter in cluster]
-        self._shared_names = [name_of(parameter) for parameter in common if parameter.name not in own_names]
-        self.params += [parameter for parameter in [*cluster, *common] if parameter.name not in own_names]
+        self._cluster_names = [get_parameter_name(parameter) for parameter in cluster]
+        self._shared_names = [get_parameter_name(parameter) for parameter in shared if parameter.name not in own_names]
+        self.params += [parameter for parameter in [*cluster, *shared] if parameter.name not in own_names]
 
     def get_help_option_names(self, ctx: Context) -> list[str]:  # noqa: ARG002  (Typer passes it)
-        """Return the options that show help. A command has none of these names for another option."""
+        """Return the options that show help. No command uses these names for another option."""
         return [*ASK_FOR_HELP]
 
     def get_help_option(self, ctx: Context) -> Any:  # Any: an option of Typer's, whose class differs by version
-        """Return the help option with our description of it."""
+        """Return the help option with a help text that mentions `--help-all`."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = HELP_OF_HELP
         return option
 
     def get_help(self, ctx: Context) -> str:
-        """Return the help in the form that was asked for."""
+        """Return the help: all options for `--help-all`, the common ones otherwise."""
         return write_command_help(self, ctx)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the words of the command. Raises UsageError, of Typer and of ours."""
+        """Parse the words of the command. Raises the UsageError of Typer or of deltacli."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
 
         _require_values(self, args)
         try:
-            remaining = super().parse_args(ctx, [*args])  # a copy, because the parser empties the list
+            # The parser removes words from the list, so it gets a copy.
+            remaining = super().parse_args(ctx, [*args])
         except UsageError:
-            # In `--retention 168 hours` the space is the error. The hint that says so is more useful than the one
-            # that a duration needs a unit.
+            # In `--retention 168 hours` the space is the error. A hint about the extra word is more useful than the
+            # error that a duration needs a unit.
             self._refuse_unexpected_words(ctx, args)
             settle_error_format(args)
             raise
@@ -105,19 +106,19 @@ class SharedOptionsCommand(TyperCommand):
             raise UnexpectedWords(remaining, ctx)
 
         for parameter in self.params:
-            value = ctx.params.get(name_of(parameter))
+            value = ctx.params.get(get_parameter_name(parameter))
             if type(value) is int:
-                require_number(value, spelling_of(parameter))
+                require_number(value, get_name_in_errors(parameter))
         return remaining
 
     def _refuse_unexpected_words(self, ctx: Context, args: list[str]) -> None:
-        """Raise UnexpectedWords for words behind the last argument, without converting any value."""
+        """Raise UnexpectedWords for words after the last argument. No value is converted."""
         _, remaining, _ = self.make_parser(ctx).parse_args([*args])
         if remaining:
             raise UnexpectedWords(remaining, ctx)
 
     def invoke(self, ctx: Context) -> Any:  # Any: as Typer's own
-        """Settle the shared options, and call the function of the command with its own."""
+        """Settle the shared options, and call the function of the command with its own options."""
         cluster_values = {name: ctx.params.pop(name) for name in self._cluster_names}
         shared_values = {name: ctx.params.pop(name) for name in self._shared_names}
         context = settle_options(
@@ -137,62 +138,63 @@ class SharedOptionsCommand(TyperCommand):
 
 
 class TextCommand(SharedOptionsCommand):
-    """A command whose result is one text, script or path."""
+    """A command whose result is a text, such as a script or a path."""
 
     formats = TableFormat
     declare_output = staticmethod(declare_output_of_text)
 
 
 class RowsCommand(SharedOptionsCommand):
-    """A command that writes rows of a table, also as Parquet."""
+    """A command that writes rows of a table. Parquet is one of its formats."""
 
     formats = RowFormat
     declare_output = staticmethod(declare_output_of_rows)
 
 
 class FindingsCommand(SharedOptionsCommand):
-    """A command that writes findings, also for code hosts and build servers."""
+    """A command that writes findings. Its formats include those of code hosts and build servers."""
 
     formats = FindingFormat
     declare_output = staticmethod(declare_output_of_findings)
 
 
 class ClusterCommand(SharedOptionsCommand):
-    """A command that a Spark cluster can run."""
+    """A command that can run on a Spark cluster."""
 
     runs_on_cluster = True
 
 
 class ClusterRowsCommand(RowsCommand):
-    """A command that writes rows, and that a Spark cluster can run."""
+    """A command that writes rows and can run on a Spark cluster."""
 
     runs_on_cluster = True
 
 
 class ClusterFindingsCommand(FindingsCommand):
-    """A command that writes findings, and that a Spark cluster can run."""
+    """A command that writes findings and can run on a Spark cluster."""
 
     runs_on_cluster = True
 
 
-def spelling_of(parameter: Parameter) -> str:
-    """Return how a parameter is called in errors: the last spelling of an option, the name of an argument."""
+def get_name_in_errors(parameter: Parameter) -> str:
+    """Return the name of a parameter for errors: the long name of an option, or the name of an argument."""
     return str(parameter.opts[-1] if parameter.param_type_name == "option" else parameter.name)
 
 
 def _require_values(command: Command, words: Sequence[str]) -> None:
-    """Raise UsageError for an option without its value, also where the parser would take the next option for it.
+    """Raise UsageError for an option without a value, even if the parser would accept the next option as its value.
 
-    In `vacuum TABLE --save-plan --dry-run` the parser would take `--dry-run` for the name of the file, and delete.
+    In `vacuum TABLE --save-plan --dry-run` the parser would accept `--dry-run` as the name of the file, and the command
+    would delete files.
     """
     options = {name: option for option in command.params if takes_value(option) for name in option.opts}
-    for option, name, following in _find_options(options, words):
-        if following is None or _looks_like_option(following):
-            raise make_missing_value_error(command, option, name, following)
+    for option, name, next_word in _find_options(options, words):
+        if next_word is None or _looks_like_option(next_word):
+            raise make_missing_value_error(command, option, name, next_word)
 
 
 def _find_options(options: dict[str, Parameter], words: Sequence[str]) -> Iterator[tuple[Parameter, str, str | None]]:
-    """Yield each option among the words whose value is the next word, with that word; None at the end."""
+    """Yield each option whose value is the next word, its name, and the next word; None after the last word."""
     remaining = iter(words)
     for word in remaining:
         if word == "--":
@@ -202,12 +204,12 @@ def _find_options(options: dict[str, Parameter], words: Sequence[str]) -> Iterat
 
 
 def _looks_like_option(word: str) -> bool:
-    """Return whether a word is an option, and not a negative number or a single dash."""
+    """Return whether a word is an option, as opposed to a negative number or a single dash."""
     return word[:1] == "-" and (word[1:2] == "-" or word[1:].isalpha())
 
 
 def _note_comparison_with_null(run: CommandContext, where: str | None) -> None:
-    """Note what to write in place of a comparison with NULL, which no row matches."""
+    """Note that a comparison with NULL matches no row, and the condition that was probably intended."""
     if where is None or "null" not in where.lower():
         return
     from deltacli.delta.predicate.columns import compared_with_null

@@ -22,33 +22,34 @@ _VERSION_HELP = "Print the version and exit; with --json also the commit, Python
 
 
 class CommandGroup(TyperGroup):
-    """A group whose commands are those of the table below its path.
+    """A group of commands. `COMMANDS` and `GROUPS` contain its commands and groups, by their names.
 
     Attributes:
-        path: The words that lead to the group; none for the program itself.
+        path: The words of the group, such as `("share", "token")`. Empty for the program itself.
     """
 
     path: tuple[str, ...] = ()
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002  (Typer passes it)
-        """Return the commands and groups right below this group, in the order of the table."""
+        """Return the commands and groups of this group, without those of nested groups, in the order of the tables."""
         depth = len(self.path)
         commands = [name.split() for name in COMMANDS if len(name.split()) == depth + 1]
         groups = [name.split() for name in GROUPS if len(name.split()) == depth + 1]
         return [words[-1] for words in (*commands, *groups) if tuple(words[:depth]) == self.path]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002  (Typer passes it)
-        """Return a command or group of this group, whose module is imported now; None for an unknown word."""
+        """Return a command of this group, after importing its module, or a nested group. None for an unknown word."""
         path = (*self.path, cmd_name)
         return _make_group(path) if " ".join(path) in GROUPS else load_command(path)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command that the first word names, and the words after it. Raises UsageError."""
+        """Return the name of a command, the command, and the words after it. Raises UsageError if it is unknown."""
         word, *remaining = args
         command = self.get_command(ctx, word)
         if command is None:
             if word.startswith("-"):
-                self.parse_args(ctx, args)  # which raises the error of an unknown option
+                # Raises the error for an unknown option.
+                self.parse_args(ctx, args)
             raise UnknownCommand(word, ctx)
         return word, command, remaining
 
@@ -57,14 +58,14 @@ class CommandGroup(TyperGroup):
         return [*ASK_FOR_HELP]
 
     def get_help_option(self, ctx: Context) -> Any:  # Any: an option of Typer's, whose class differs by version
-        """Return the help option with our description of it."""
+        """Return the help option with a help text that mentions `--help-all`."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = HELP_OF_HELP
         return option
 
     def get_help(self, ctx: Context) -> str:
-        """Return the help in the form that was asked for."""
+        """Return the help of the group."""
         return write_group_help(self, ctx, self.path)
 
 
@@ -87,12 +88,12 @@ def declare_version(
 
 
 def make_root() -> TyperGroup:
-    """Return the program as a group of commands, none of which is imported yet."""
+    """Return the program as a group. No command is imported yet."""
     return typer.main.get_group(root_app)
 
 
 def _make_group(path: tuple[str, ...]) -> CommandGroup:
-    """Return the group at a path, none of whose commands is imported yet."""
+    """Return the group at a path. No command is imported yet."""
     name = " ".join(path)
     group = CommandGroup(
         name=path[-1],

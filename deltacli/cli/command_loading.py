@@ -1,4 +1,4 @@
-"""Import of the module of a command, when the command is named or something about it is asked."""
+"""Import the module of a command when the command runs, or when its options are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltacli.cli.vendored_click import Command
 
 @cache
 def load_command(path: tuple[str, ...]) -> Command | None:
-    """Return the command at a path, with its module imported; None where there is none, or a group."""
+    """Return the command at a path, after importing its module. None if the path is not that of a command."""
     entry = COMMANDS.get(" ".join(path))
     if entry is None:
         return None
@@ -23,9 +23,9 @@ def load_command(path: tuple[str, ...]) -> Command | None:
 
 
 def has_option(path: tuple[str, ...], option: str) -> bool:
-    """Return whether a command has an option that its help shows; False for a path that leads to no command."""
+    """Return whether the help of a command shows an option. False if the path is not that of a command."""
     command = load_command(path)
     if command is None:
         return False
-    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
-    return any(option in (*parameter.opts, *parameter.secondary_opts) for parameter in shown)
+    visible = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+    return any(option in (*parameter.opts, *parameter.secondary_opts) for parameter in visible)

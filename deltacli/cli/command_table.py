@@ -8,6 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class SharedTableSupport(Enum):
+    """The ways in which a command reads tables of a Delta Sharing server, such as `acme.share#sales.main.orders`.
+
+    Attributes:
+        NONE: The command does not support shared tables.
+        METADATA_ONLY: The command reads the protocol and the schema, but no files.
+        ANY_ACCESS: The command reads files by URLs or in the table's directory, whichever the server prefers.
+        PREFERS_DIRECTORY: As `ANY_ACCESS`, but in the directory if the server offers both.
+        PREFERS_URLS: As `ANY_ACCESS`, but by URLs if the server offers both.
+    """
+
+    NONE = auto()
+    METADATA_ONLY = auto()
+    ANY_ACCESS = auto()
+    PREFERS_DIRECTORY = auto()
+    PREFERS_URLS = auto()
+
+    @property
+    def reads_files(self) -> bool:
+        """True if the command reads files of shared tables, so that `--access` has an effect."""
+        return self not in (SharedTableSupport.NONE, SharedTableSupport.METADATA_ONLY)
 
 
 @dataclass(frozen=True)
@@ -15,12 +39,15 @@ class CommandEntry:
     """A command that is not imported yet.
 
     Attributes:
-        module: The module whose `app` has the command, registered under the last word of its name.
-        summary: The first sentence of its help.
+        module: The module that defines the command. Its `app` registers the command under the last word of its name.
+        summary: The first sentence of the command's help.
+        shared_tables: How the command reads shared tables. A command with any value but `NONE` may still refuse a
+            shared table itself, for instance `properties` if it is asked to set one.
     """
 
     module: str
     summary: str
+    shared_tables: SharedTableSupport = SharedTableSupport.NONE
 
 
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -47,6 +74,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "changes": CommandEntry(
         module="deltacli.cli.commands.read_and_changes",
         summary="Read how the rows of a table changed between two versions.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "checkpoint": CommandEntry(
         module="deltacli.cli.commands.checkpoint",
@@ -81,6 +109,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "doctor table": CommandEntry(
         module="deltacli.cli.commands.doctor.table",
         summary="Give advice on a table, with its numbers before and after.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "explain": CommandEntry(
         module="deltacli.cli.commands.explain",
@@ -89,6 +118,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "features": CommandEntry(
         module="deltacli.cli.commands.properties_and_features",
         summary="Show the table features of a table, add some to its protocol, or drop one.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "fleet check": CommandEntry(
         module="deltacli.cli.commands.fleet.policy_file", summary="Check a policy file, without opening any table."
@@ -108,7 +138,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         summary="Show the alerts of each table, the worst first, and trends.",
     ),
     "history": CommandEntry(
-        module="deltacli.cli.commands.history", summary="Show who changed a table, when and how, newest first."
+        module="deltacli.cli.commands.history",
+        summary="Show who changed a table, when and how, newest first.",
+        shared_tables=SharedTableSupport.PREFERS_DIRECTORY,
     ),
     "log backup": CommandEntry(
         module="deltacli.cli.commands.log.backup_and_restore",
@@ -143,12 +175,17 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "properties": CommandEntry(
         module="deltacli.cli.commands.properties_and_features",
         summary="Show the properties of a table, set some or unset some.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "reach": CommandEntry(
-        module="deltacli.cli.commands.reach", summary="Show which versions can be read, by what, and until when."
+        module="deltacli.cli.commands.reach",
+        summary="Show which versions can be read, by what, and until when.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "read": CommandEntry(
-        module="deltacli.cli.commands.read_and_changes", summary="Read the rows of a table at a version."
+        module="deltacli.cli.commands.read_and_changes",
+        summary="Read the rows of a table at a version.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "repair": CommandEntry(
         module="deltacli.cli.commands.repair",
@@ -171,13 +208,16 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "share changes": CommandEntry(
         module="deltacli.cli.commands.share.head_and_changes",
         summary="Read how the rows of a shared table changed between two versions.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "share check": CommandEntry(
         module="deltacli.cli.commands.share.configuration",
         summary="Check a sharing configuration by opening every shared table.",
     ),
     "share head": CommandEntry(
-        module="deltacli.cli.commands.share.head_and_changes", summary="Show a few rows of a shared table."
+        module="deltacli.cli.commands.share.head_and_changes",
+        summary="Show a few rows of a shared table.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "share init": CommandEntry(
         module="deltacli.cli.commands.share.configuration",
@@ -202,6 +242,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "share pull": CommandEntry(
         module="deltacli.cli.commands.share.pull",
         summary="Copy a shared table into a local one, or its rows into files, verified.",
+        shared_tables=SharedTableSupport.PREFERS_URLS,
     ),
     "share recipient add": CommandEntry(module="deltacli.cli.commands.share.recipient", summary="Add a recipient."),
     "share recipient grant": CommandEntry(
@@ -217,7 +258,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         module="deltacli.cli.commands.share.recipient", summary="Revoke grants of a recipient."
     ),
     "share schema": CommandEntry(
-        module="deltacli.cli.commands.share.profile", summary="Show the schema of a shared table, as a tree."
+        module="deltacli.cli.commands.share.profile",
+        summary="Show the schema of a shared table, as a tree.",
+        shared_tables=SharedTableSupport.METADATA_ONLY,
     ),
     "share serve": CommandEntry(
         module="deltacli.cli.commands.share.serve", summary="Serve tables to Delta Sharing clients."
@@ -239,7 +282,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         module="deltacli.cli.commands.share.token", summary="Replace the tokens of a recipient by a new one."
     ),
     "snapshot": CommandEntry(
-        module="deltacli.cli.commands.snapshot", summary="Show the state of a table at a version."
+        module="deltacli.cli.commands.snapshot",
+        summary="Show the state of a table at a version.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "spark package": CommandEntry(
         module="deltacli.cli.commands.spark.package",
@@ -257,7 +302,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         module="deltacli.cli.commands.vacuum", summary="Delete files that no retained version needs."
     ),
     "validate": CommandEntry(
-        module="deltacli.cli.commands.validate", summary="Check tables against the rules of the protocol."
+        module="deltacli.cli.commands.validate",
+        summary="Check tables against the rules of the protocol.",
+        shared_tables=SharedTableSupport.ANY_ACCESS,
     ),
     "widen-type": CommandEntry(
         module="deltacli.cli.commands.widen_type",

@@ -1,4 +1,4 @@
-"""How the words of a command line select from the tree of commands."""
+"""Find the command in the words of a command line, and bring shared options into their normal order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltacli.cli.parameter_types import takes_value
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 
 Path = tuple[str, ...]
-"""The words that lead to a command, or to a group of commands; the root has none."""
+"""The words of a command or a group, such as `("log", "cat")`. The path of the program is empty."""
 
 TAKES_VALUE: Mapping[str, bool] = {
     "-vv": False,
@@ -20,17 +20,19 @@ TAKES_VALUE: Mapping[str, bool] = {
         for name in option.opts
     },
 }
-"""Shared options that are also accepted before the command, and whether each takes a value."""
+"""Shared options, which are also accepted before the command, and whether each takes a value."""
 
 FORMER_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "log expire": {"--keep-versions": "--keep-version"},
     "share head": {"--rows": "--limit"},
 }
-"""Command -> former names of its options, which work but are not shown, and the names of today."""
+"""Maps a command to the former names of its options, and those to the current names. Help shows the latter only."""
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
-_OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")})
+_SHARE_COMMANDS_WITH_TABLE = frozenset(
+    {("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")}
+)
 WITHOUT_TABLE = frozenset(
     {
         ("catalog", "ls"),
@@ -38,102 +40,129 @@ WITHOUT_TABLE = frozenset(
         ("spark", "package"),
         *(path for path in _PATHS if path[0] in ("fleet", "share")),
     }
-    - _OF_SHARED_TABLES
+    - _SHARE_COMMANDS_WITH_TABLE
     - {("fleet", "init"), ("share", "init")}
 )
-"""Commands whose first argument is not a table, nor a directory of tables."""
+"""Commands whose first argument is neither a table nor a directory of tables."""
 
 HERE = "."
-"""The table of the commands `TABLE_OR_HERE` where none is given."""
+"""The default table of the commands in `TABLE_OR_HERE`: the current directory."""
 TABLE_OR_HERE = frozenset(
     {("doctor", "table"), *((name,) for name in ("explain", "history", "reach", "snapshot", "validate"))}
 )
-"""Commands of which TABLE may be left out: they change nothing."""
+"""Commands whose argument TABLE may be omitted. None of them changes a table."""
 
 
 def is_command(path: Path) -> bool:
+    """Return whether a path is that of a command, as opposed to a group."""
     return path in _PATHS
 
 
-def leads_on(path: Path) -> bool:
-    """Return True for a command and for the beginning of a path to one."""
-    return any(known[: len(path)] == path for known in _PATHS)
+def is_path_prefix(path: Path) -> bool:
+    """Return whether a path is that of a command or a group, or the program itself."""
+    return any(command_path[: len(path)] == path for command_path in _PATHS)
 
 
-def below(path: Path) -> list[str]:
-    """Return the commands at and below a place of the tree."""
-    return [name for name, known in zip(COMMANDS, _PATHS, strict=True) if known[: len(path)] == path]
+def list_commands_below(path: Path) -> list[str]:
+    """Return the names of the commands at and below a path, such as `log backup` and `log cat` for `("log",)`."""
+    return [name for name, command_path in zip(COMMANDS, _PATHS, strict=True) if command_path[: len(path)] == path]
 
 
-def path_of(arguments: Sequence[str]) -> Path:
-    """Return the leading words that name a command or a group."""
+def get_command_path(arguments: Sequence[str]) -> Path:
+    """Return the path at the beginning of a command line. It ends before the first option or argument."""
     path: Path = ()
     for word in arguments:
-        if is_command(path) or not leads_on((*path, word)):
+        if is_command(path) or not is_path_prefix((*path, word)):
             break
         path = (*path, word)
     return path
 
 
-def path_in(arguments: Iterable[str]) -> Path:
-    """Return the words that name a command or a group, also with options between them."""
+def find_command_path(arguments: Iterable[str]) -> Path:
+    """Return the path in a command line that may have options between its words, such as `log -q cat`."""
     path: Path = ()
     for word in arguments:
-        if not is_command(path) and leads_on((*path, word)):
+        if not is_command(path) and is_path_prefix((*path, word)):
             path = (*path, word)
     return path
 
 
 def move_shared_options(argv: Sequence[str]) -> list[str]:
-    """Move shared options before the command or its group behind it, because they are accepted in both places."""
-    moved: list[str] = []
-    joined: list[str] = []
+    """Move shared options behind the command. The program accepts them before the command and its group as well.
+
+        -q log --format json cat t 3  ->  log cat -q --format json t 3
+
+    If there is no command, some options are omitted: the help of the program does not depend on them.
+
+    Args:
+        argv: The words of the command line, without `-C DIR`.
+    """
+    moved_words: list[str] = []
+    # The same options as single words: `--format=json`.
+    moved_options: list[str] = []
     path: Path = ()
     position = 0
     while position < len(argv) and not is_command(path):
         word = argv[position]
         name = word.split("=", 1)[0]
-        if leads_on((*path, word)):
+        if is_path_prefix((*path, word)):
             path = (*path, word)
             position += 1
         elif name in TAKES_VALUE:
-            taken = 2 if TAKES_VALUE[name] and "=" not in word else 1
-            moved += argv[position : position + taken]
-            joined.append("=".join(argv[position : position + taken]))
-            position += taken
-        elif moved and word == "help":  # the help of a command has no use for them, the list of rules has
-            asked = argv[position + 1 :]
-            return [word, *asked, *([] if leads_on(tuple(asked)) else joined)]
-        elif moved and not path and word in ASK_FOR_VERSION:
-            return [word, *(one for one in joined if one in ("--json", "--format=json"))]
-        elif moved and word in ASK_FOR_HELP:
+            length = 2 if TAKES_VALUE[name] and "=" not in word else 1
+            option = argv[position : position + length]
+            moved_words += option
+            moved_options.append("=".join(option))
+            position += length
+        elif moved_words and word == "help":
+            # The help of a command does not use shared options. The list of rules and the list of codes do.
+            subject = argv[position + 1 :]
+            return [word, *subject] if is_path_prefix(tuple(subject)) else [word, *subject, *moved_options]
+        elif moved_words and not path and word in ASK_FOR_VERSION:
+            return [word, *(option for option in moved_options if option in ("--json", "--format=json"))]
+        elif moved_words and word in ASK_FOR_HELP:
             return [*path, word]
-        else:  # an unknown word or option: the error is about it, not about the options before it
-            return [*path, *argv[position:], *([] if argv[-1] in ASK_FOR_HELP else moved)]
-    if position == len(argv) and moved and not is_command(path):
-        return list(path) or ["--help"]  # options of all commands, and no command
-    return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
-
-
-def with_current_options(arguments: Sequence[str]) -> Sequence[str]:
-    """Return a command line with former names of options replaced by those of today."""
-    former = FORMER_OPTIONS.get(" ".join(path_of(arguments)))
-    if former is None:
-        return arguments
-    split = [word.partition("=") for word in arguments]
-    return [former.get(name, name) + equals + value for name, equals, value in split]
-
-
-def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:
-    """Return the first word after the command that is neither an option nor the value of a `valued` option."""
-    takes_value, skip, only_arguments = set(valued), False, False
-    for word in arguments[len(path_of(arguments)) :]:
-        if skip:
-            skip = False
-        elif word == "--" and not only_arguments:
-            only_arguments = True
-        elif only_arguments or not word.startswith("-"):
-            return word
         else:
-            skip = word in takes_value
+            # An unknown word or option. Its error must not be about the options before it.
+            other_words = [] if argv[-1] in ASK_FOR_HELP else moved_words
+            return [*path, *argv[position:], *other_words]
+
+    if is_command(path):
+        return [*path, *moved_words, *argv[position:]]
+    if moved_words and position == len(argv):
+        # There are shared options, but no command.
+        return list(path) or ["--help"]
+    # There are no shared options, or the last one lacks its value. The parser reports that.
+    return list(argv)
+
+
+def replace_former_options(arguments: Sequence[str]) -> Sequence[str]:
+    """Return a command line with current names of options instead of former ones."""
+    current_names = FORMER_OPTIONS.get(" ".join(get_command_path(arguments)))
+    if current_names is None:
+        return arguments
+    words: list[str] = []
+    for word in arguments:
+        name, equals, value = word.partition("=")
+        words.append(current_names.get(name, name) + equals + value)
+    return words
+
+
+def find_first_argument(arguments: Sequence[str], options_with_value: Iterable[str]) -> str | None:
+    """Return the first argument of a command; None if there is none.
+
+    Args:
+        arguments: The command line.
+        options_with_value: The names of the options of the command whose value is the next word.
+    """
+    option_names = set(options_with_value)
+    words = iter(arguments[len(get_command_path(arguments)) :])
+    for word in words:
+        if word == "--":
+            # All words after it are arguments.
+            return next(words, None)
+        if not word.startswith("-"):
+            return word
+        if word in option_names:
+            next(words, None)
     return None

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core import errors
 from deltacli.core.errors import quote_table
@@ -77,7 +77,7 @@ def replace_timestamp_by_version(version: str, timestamp_ms: int, arguments: Seq
         arguments: The words of the current command line.
     """
     # `log cat` takes the version as an argument, not as an option.
-    is_argument = path_of(arguments) == ("log", "cat")
+    is_argument = get_command_path(arguments) == ("log", "cat")
 
     words: list[str] = []
     for previous, word in pairwise(["", *arguments]):
@@ -115,7 +115,7 @@ def correct_range_of_changes(error: errors.DeltacliError, arguments: Sequence[st
     """
     first_version = errors.get_command_option(error.hint, "from_version")
     last_version = errors.get_command_option(error.hint, "to_version")
-    if first_version is None or path_of(arguments) != ("changes",):
+    if first_version is None or get_command_path(arguments) != ("changes",):
         return None
     versions = {"--from": str(first_version)}
     if last_version is not None:
@@ -156,7 +156,7 @@ def replace_absent_version(error: errors.VersionAbsent, arguments: Sequence[str]
         return None
 
     # `log compact` requires a range of at least two commits.
-    last_start = error.nearest - 1 if path_of(arguments) == ("log", "compact") else error.nearest
+    last_start = error.nearest - 1 if get_command_path(arguments) == ("log", "compact") else error.nearest
     start = _find_integer_value(words, "--from")
     if start is not None and start > last_start:
         return None

@@ -1,7 +1,7 @@
-"""The tree of commands as values: what each command, option and argument is called and says of itself.
+"""A description of all commands: their names, help texts, options and arguments.
 
-`help all` describes every command with them. Completions, manual pages and the reference are generated from them. The
-tree is read from Typer, which imports all commands: that takes about half a second.
+`help all`, completions, manual pages and the reference are generated from it. Reading it from Typer imports all
+commands, which takes about half a second.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from deltacli.cli.command_group import CommandGroup, make_root
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help.sections import OptionHeading, section_of
-from deltacli.cli.parameter_types import choices_of, is_whole_number
+from deltacli.cli.parameter_types import get_choices, is_whole_number
 from deltacli.cli.vendored_click import Context
 
 
 class CompletionKind(StrEnum):
-    """The kind of a value, for a shell that completes it. OTHER: a version of the table, or another directory."""
+    """The kind of a value, which determines how a shell completes it. OTHER: a version or another table."""
 
     CHOICE = "choice"
     FILE = "file"
@@ -52,7 +52,7 @@ OF_TABLE = frozenset(CompletionKind) - {
     CompletionKind.TEXT,
     CompletionKind.OTHER,
 }
-"""What `deltacli --table-words KIND TABLE ARGUMENT…` prints of the table, or of the policy file, that was named."""
+"""The kinds whose completions depend on the table. `deltacli --table-words KIND TABLE ARGUMENT…` prints them."""
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
@@ -74,7 +74,7 @@ _KINDS = {
     **dict.fromkeys(_DIRECTORIES, CompletionKind.DIRECTORY),
     "V1|OTHER": CompletionKind.OTHER,
 }
-"""Name of a value -> its kind."""
+"""Maps the metavar of a parameter to the kind of its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class DescribedValue:
     """The value of an option or argument.
 
     Attributes:
-        name: The word that stands for it in help texts.
-        kind: What a shell completes it with.
-        choices: The words that are allowed. Empty: any text.
-        is_list: True if several of the choices can be given, with commas between them.
+        name: The metavar in help texts, such as `DURATION`.
+        kind: How a shell completes the value.
+        choices: The values that are allowed. Empty: any text.
+        is_list: Whether the value can be a list of choices, separated by commas.
     """
 
     name: str
@@ -99,15 +99,15 @@ class DescribedOption:
     """An option of a command.
 
     Attributes:
-        spellings: All its names, short ones first.
-        value: Its value. None for a flag.
-        help: What help says of it, without the default.
-        full_help: The same with the default.
-        variable: The environment variable that Typer reads for it.
-        repeatable: True if it can be given several times.
-        required: True if it must be given.
-        is_integer: True if its value is an integer.
-        default: The default as help says it. None if help says none.
+        spellings: All names of the option, short ones first.
+        value: The value. None for a flag.
+        help: The help text without the default.
+        full_help: The help text with the default.
+        variable: The environment variable that Typer reads if the option is missing.
+        repeatable: Whether the option can be used several times.
+        required: Whether the option is mandatory.
+        is_integer: Whether the value is an integer.
+        default: The default according to the help text. None if the text contains none.
     """
 
     spellings: tuple[str, ...]
@@ -122,12 +122,12 @@ class DescribedOption:
 
     @property
     def section(self) -> str:
-        """The heading over the option."""
+        """The heading above the option in the help."""
         return section_of(self.spellings, self.help) or "Other"
 
     @property
     def spelled(self) -> str:
-        """The option as in a help text: `-q, --quiet`, `--limit N`."""
+        """The option as in the help, such as `-q, --quiet` or `--limit N`."""
         return ", ".join(self.spellings) + (f" {self.value.name}" if self.value else "")
 
 
@@ -136,10 +136,10 @@ class DescribedArgument:
     """An argument of a command.
 
     Attributes:
-        value: Its value.
-        help: What help says of it.
-        required: True if it must be given.
-        repeatable: True if it can be several words.
+        value: The value.
+        help: The help text.
+        required: Whether the argument is mandatory.
+        repeatable: Whether the argument can be several words.
     """
 
     value: DescribedValue
@@ -149,7 +149,7 @@ class DescribedArgument:
 
     @property
     def spelled(self) -> str:
-        """The argument as in a usage line: in brackets where it can be left out."""
+        """The argument as in a usage line, in brackets if it is optional."""
         text = self.value.name + ("..." if self.repeatable else "")
         return text if self.required or text.startswith("[") else f"[{text}]"
 
@@ -159,12 +159,12 @@ class DescribedCommand:
     """A command, or a group of commands.
 
     Attributes:
-        path: The words that lead to it. The root has none.
-        summary: The first sentence of its help.
-        help: Its help.
-        epilog: The part of its help that lists its exit codes.
-        options: Its options. A group has those that are also allowed before its commands.
-        arguments: Its arguments.
+        path: The words of the command, such as `("log", "cat")`. Empty for the program.
+        summary: The first sentence of the help.
+        help: The help.
+        epilog: The section of the help that lists the exit codes.
+        options: The options. A group has the options that are also accepted before its commands.
+        arguments: The arguments.
         children: The commands and groups of a group, sorted by name.
     """
 
@@ -178,7 +178,7 @@ class DescribedCommand:
 
     @property
     def name(self) -> str:
-        """The words that lead to the command, as text."""
+        """The words of the command as a text, such as `log cat`."""
         return " ".join(self.path)
 
     @property
@@ -190,7 +190,7 @@ class DescribedCommand:
         return {heading: options for heading, options in sections.items() if options}
 
     def walk(self) -> Iterator[DescribedCommand]:
-        """Yield this command and everything below it."""
+        """Yield this command, and the commands and groups below it."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -198,12 +198,12 @@ class DescribedCommand:
 
 @cache
 def describe_tree() -> DescribedCommand:
-    """Return the root. It and each group have the options that are allowed before a command. Imports all commands."""
+    """Return the program with all groups and commands. This imports all commands."""
     root = _describe_command(make_root(), (), None)
     names_of_root = {spelling for option in root.options for spelling in option.spellings}
     shared_names = set(TAKES_VALUE) - names_of_root
 
-    # Where an option differs between commands, the first definition is used: that of all of them.
+    # The help of an option may differ between commands. The first command decides, so it is read last.
     shared: dict[tuple[str, ...], DescribedOption] = {}
     for command in reversed(list(root.walk())):
         for option in command.options:
@@ -213,24 +213,24 @@ def describe_tree() -> DescribedCommand:
 
 
 def _add_shared_options(group: DescribedCommand, shared: tuple[DescribedOption, ...]) -> DescribedCommand:
-    """Return a group with the options that are also allowed before its commands."""
+    """Return a group with the shared options, which are also accepted before its commands."""
     children = tuple(_add_shared_options(child, shared) if child.children else child for child in group.children)
     return replace(group, options=(*shared, *group.options), children=children)
 
 
 def describe_commands() -> list[DescribedCommand]:
-    """Return the commands that can be run, sorted by name. Imports all commands."""
+    """Return all commands without groups, sorted by name. This imports all commands."""
     return [command for command in describe_tree().walk() if command.path and not command.children]
 
 
 def _describe_command(command: Any, path: tuple[str, ...], parent: Any) -> DescribedCommand:  # Any: typer's own click
-    """Return a command, or a group with everything below it."""
+    """Describe a command, or a group with its commands."""
     context = Context(command, info_name=(path or ("deltacli",))[-1], parent=parent)
     parameters = [parameter for parameter in command.get_params(context) if not getattr(parameter, "hidden", False)]
     options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
 
-    # Click keeps the lines of a paragraph that follows a backspace; nobody else needs to know.
+    # A backspace tells Click to keep the line breaks of the next paragraph. It is not part of the text.
     text = re.sub(r"\n?\x08\n?", "\n", command.help or "").strip()
     names = sorted(command.list_commands(context)) if isinstance(command, CommandGroup) else []
     children = [_describe_command(command.get_command(context, name), (*path, name), context) for name in names]
@@ -246,11 +246,12 @@ def _describe_command(command: Any, path: tuple[str, ...], parent: Any) -> Descr
 
 
 def _describe_option(command: Any, parameter: Any) -> DescribedOption:  # Any: typer's own click
+    """Describe an option. The default is part of its help text."""
     text = _remove_range((parameter.help or "").strip())
     variables = [parameter.envvar] if isinstance(parameter.envvar, str) else [*(parameter.envvar or ())]
     has_value = not (parameter.is_flag or parameter.count)
     return DescribedOption(
-        # Short spellings first. The help option has its own in a set.
+        # Short names first. The names of the help option are a set.
         spellings=tuple(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: name.startswith("--"))),
         value=_describe_value(command, parameter, "VALUE") if has_value else None,
         help=re.sub(r"\s+\[[^]]*\]$", "", text),
@@ -264,7 +265,7 @@ def _describe_option(command: Any, parameter: Any) -> DescribedOption:  # Any: t
 
 
 def _remove_range(text: str) -> str:
-    """Return the help of an option without the range of its numbers, which follows the default or stands alone."""
+    """Return a help text without the range of numbers: `[default: 10; x>=0]` becomes `[default: 10]`."""
     return re.sub(r"\s+\[x>=\d+\]$", "", re.sub(r"; x>=\d+\]$", "]", text))
 
 
@@ -284,9 +285,9 @@ def _describe_argument(command: Any, parameter: Any) -> DescribedArgument:  # An
 
 
 def _describe_value(command: Any, parameter: Any, fallback: str) -> DescribedValue:  # Any: typer's own click
-    """Return the value of a parameter; `fallback` is its name where it has no metavar."""
+    """Describe the value of a parameter. If it has no metavar, `fallback` is used."""
     name = (parameter.metavar or fallback).removesuffix("...")
-    choices = choices_of(command, parameter)
+    choices = get_choices(command, parameter)
     if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
         choices = tuple(name.split("|"))
     kind = CompletionKind.CHOICE if choices else _KINDS.get(name, CompletionKind.TEXT)

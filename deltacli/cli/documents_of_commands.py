@@ -1,7 +1,8 @@
-"""Which JSON documents and lines of NDJSON each command writes, and which fields these have, from their JSON Schemas.
+"""The JSON documents and the lines of NDJSON of each command, and their fields, according to the JSON Schemas.
 
-The title of the schema of a document begins with the commands that write it: `deltacli vacuum --format json`. Lines of
-NDJSON have schemas of their own. A document names its lines as parts, or is a line as a whole (`WHOLE_LINES`).
+The title of the schema of a document begins with the commands that write it, for example
+`deltacli vacuum --format json`. Lines of NDJSON have schemas of their own. Most lines are parts of a document. A line
+of `WHOLE_LINES` is a whole document.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import below, path_of
+from deltacli.cli.command_tree import get_command_path, list_commands_below
 from deltacli.cli.documentation import read_schemas
 from deltacli.core.typing import JsonObject
 
 ANY_FIELD = "*"
-"""In place of the name of a field: an object may have others than those that are known."""
+"""Stands for fields that the schema does not name: the object may contain any field."""
 
 _TITLE_OF_LINES = "an NDJSON line"
 
 
 class WholeLine(NamedTuple):
-    """A line of NDJSON that has a whole document.
+    """A line of NDJSON that contains a whole document.
 
     Attributes:
         line: The type of the line.
-        document: The document, without `deltacli.`.
-        meaning: What the line says, for the title of its schema.
+        document: The kind of the document without `deltacli.`, and its variant, such as `alter.delta`.
+        meaning: The content of the line, for the title of its schema.
     """
 
     line: str
@@ -90,7 +91,7 @@ _NOT_A_LINE: Sequence[tuple[str, str]] = (
     ("vacuum-explain", "commit"),
     ("share-test", "summary"),
 )
-"""Patterns of documents, and parts of them that are no lines although lines have their names."""
+"""Patterns of documents, each with a part that is not a line, although a line has the same name."""
 
 _SHARED_DOCUMENTS: Mapping[str, Sequence[str]] = {
     "schema show": ("schema", "schema.paimon"),
@@ -98,13 +99,13 @@ _SHARED_DOCUMENTS: Mapping[str, Sequence[str]] = {
     "share head": ("read", "output"),
     "share schema": ("schema",),
 }
-"""Command -> the documents that it has in common with the command that they are named after."""
+"""Maps a command to documents that are named after another command."""
 
 _FURTHER_LINES: Mapping[str, Sequence[str]] = {"features": ("feature-drop",)}
-"""Document -> lines that are named neither after a part nor after the document."""
+"""Maps a document to lines that have neither the name of a part nor that of the document."""
 
 _LINES_OF_ONE_STREAM: Sequence[Collection[str]] = (("add", "remove"), ("schema-version", "paimon-snapshot"))
-"""Lines that are items of the same results, so that a template may name the fields of both."""
+"""Types of lines that occur in the same results. A template may use the fields of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,9 @@ class DescribedDocument:
     """A JSON document that a command writes.
 
     Attributes:
-        kind: Its `kind`.
-        title: The title of its schema, which names the options that lead to it.
-        schema: The file of its schema.
+        kind: The value of its field `kind`.
+        title: The title of its schema. It contains the command and its options.
+        schema: The file name of its schema.
         lines: The types of the lines that `--format ndjson` writes instead.
     """
 
@@ -126,7 +127,7 @@ class DescribedDocument:
 
 @cache
 def read_documents() -> Mapping[str, Sequence[DescribedDocument]]:
-    """Return the documents of each command that has some, by the name of the command."""
+    """Return the documents of commands, by the name of the command. Commands without documents are omitted."""
     lines = _read_line_schemas()
     documents: dict[str, list[DescribedDocument]] = {}
     for file_name, schema in read_schemas().items():
@@ -142,7 +143,7 @@ def read_documents() -> Mapping[str, Sequence[DescribedDocument]]:
 
 
 def _find_lines(document: str, kind: str, schema: JsonObject, lines: Collection[str]) -> Sequence[str]:
-    """Return the types of the lines of a document: its parts, and what ends the list."""
+    """Return the types of the lines for a document: those of its parts, then those at the end of the list."""
     excluded = {part for pattern, part in _NOT_A_LINE if fnmatchcase(document, pattern)}
     parts = sorted(part for part in schema.get("$defs", ()) if part in lines and part not in excluded)
     last = [whole.line for whole in WHOLE_LINES if whole.document == document] or [kind]
@@ -150,32 +151,32 @@ def _find_lines(document: str, kind: str, schema: JsonObject, lines: Collection[
 
 
 def _find_commands(document: str, title: str) -> Sequence[str]:
-    """Return the commands that write a document, sorted. A title may name several, and groups of commands."""
+    """Return the commands in the title of a document, sorted. A title may contain several commands, and groups."""
     commands = {command for command, documents in _SHARED_DOCUMENTS.items() if document in documents}
     names = re.split(" --| …", title.removeprefix("deltacli "))[0]
     for name in re.split(", | or ", names):
-        commands.update(below(path_of(name.split())))
+        commands.update(list_commands_below(get_command_path(name.split())))
     return sorted(commands)
 
 
 def find_item_lines(command: str) -> Sequence[str]:
-    """Return the types of the lines that are items of the results of a command, sorted."""
+    """Return the types of the lines that are items of a command's results, sorted."""
     lines = {line for document in read_documents().get(command, ()) for line in document.lines}
     return sorted(line for line in lines if find_fields(line))
 
 
 @cache
 def find_fields(line: str) -> Sequence[str]:
-    """Return the fields that lines of a type can have, nested ones behind a dot, sorted.
+    """Return the fields of a type of lines, sorted. The names of nested fields contain dots: `stats.numRecords`.
 
-    Lines of one stream have the fields of each other.
+    Lines that occur in the same results have the fields of each other.
 
     Args:
         line: The type of the line.
 
     Returns:
-        The fields. An object that can have any has `ANY_FIELD` as one of them. Empty for a line that is no item but
-        ends a list, and for an unknown line.
+        The fields. `ANY_FIELD` is one of them if an object may contain any field. Empty for unknown lines, and for
+        lines at the end of a list.
     """
     schema = _read_line_schemas().get(line)
     if schema is None or _ends_list(line, schema):
@@ -190,20 +191,20 @@ def find_fields(line: str) -> Sequence[str]:
 
 
 def is_known_line(line: str) -> bool:
-    """Return True for a line that has a schema."""
+    """Return whether a type of lines has a schema."""
     return line in _read_line_schemas()
 
 
 @cache
 def _read_line_schemas() -> Mapping[str, JsonObject]:
-    """Return the schemas of lines by the types of the lines."""
+    """Return the schemas of lines by the type of the line."""
     schemas = read_schemas().values()
     lines = [schema for schema in schemas if str(schema.get("title")).startswith(_TITLE_OF_LINES)]
     return {schema["properties"]["type"]["const"]: schema for schema in lines}
 
 
 def _ends_list(line: str, schema: JsonObject) -> bool:
-    """Return True for a line behind the items of a document."""
+    """Return whether a line follows the items of a document."""
     if ", after " in schema["title"] or "what follows" in schema["title"]:
         return True
     documents = [read_schemas()[f"deltacli.{whole.document}"] for whole in WHOLE_LINES if whole.line == line]
@@ -211,13 +212,13 @@ def _ends_list(line: str, schema: JsonObject) -> bool:
 
 
 def _walk_fields(schema: JsonObject, line: JsonObject, *, prefix: str, seen: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the fields of a part of a schema, and of everything below it.
+    """Yield the fields of a part of a schema, including nested fields.
 
     Args:
         schema: The part.
-        line: The schema of the line, which has the definitions that parts refer to.
-        prefix: The fields that lead to the part, each with a dot.
-        seen: The definitions that the part is in. One that contains itself is walked once.
+        line: The schema of the line. It contains the definitions to which `$ref` refers.
+        prefix: The names of the enclosing fields, each followed by a dot.
+        seen: The references that have been followed. A recursive definition is followed once.
     """
     reference = schema.get("$ref")
     if reference is not None:

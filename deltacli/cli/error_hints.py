@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from deltacli.cli.command_tree import HERE, path_of
+from deltacli.cli.command_tree import HERE, get_command_path
 from deltacli.cli.corrected_commands import (
     correct_cloud_uri,
     correct_condition,
@@ -168,7 +168,7 @@ def _correct_version(error: errors.VersionAbsent, hint: str, arguments: Sequence
         return replace_timestamp_by_version(str(version), error.wanted_ms, arguments)
 
     # Restoring the newest version changes nothing, so let the user choose another one.
-    if path_of(arguments) == ("restore",) and table:
+    if get_command_path(arguments) == ("restore",) and table:
         return add_context_options(f"deltacli history {quote_table(table)}", arguments)
     return replace_absent_version(error, arguments)
 
@@ -187,7 +187,7 @@ def _read_older_version(hint: str, version: object, arguments: Sequence[str], ta
     """
     from deltacli.cli.command_loading import has_option
 
-    path = path_of(arguments)
+    path = get_command_path(arguments)
     if not has_option(path, "--version") or _can_change_table(arguments):
         return f"deltacli validate {quote_table(table)}"
     if path == ("snapshot",) or version is None:
@@ -271,7 +271,7 @@ def _find_hint_by_code(error: errors.DeltacliError, arguments: Sequence[str], ta
     Returns:
         For example, a help topic for an invalid duration, or `validate` for damage. None if no command helps.
     """
-    path = path_of(arguments)
+    path = get_command_path(arguments)
     if error.code in _HELP_TOPICS:
         return f"deltacli help {_HELP_TOPICS[error.code]}"
 
@@ -299,7 +299,7 @@ def _find_hint_by_code(error: errors.DeltacliError, arguments: Sequence[str], ta
 
 
 def _find_hint_for_missing_log(error: errors.NotATable, arguments: Sequence[str], table: str | None) -> str | None:
-    if path_of(arguments) == ("repair",) and table and os.path.isdir(table):
+    if get_command_path(arguments) == ("repair",) and table and os.path.isdir(table):
         # `repair` needs a log. `undelete` restores the log from a copy of the table.
         return f"deltacli undelete {quote_table(table)} --from COPY --dry-run"
     if is_table_omitted(error, arguments, table):
@@ -314,7 +314,7 @@ def _find_hint_for_damage(error: errors.DeltacliError, arguments: Sequence[str],
     """Return the command that shows the extent of damage in a table; None for other errors."""
     area = error.code.partition(".")[0]
     # `validate` itself reported the damage. `schema` reads the newest schema only, and has no version to check.
-    if table is None or path_of(arguments)[:1] in (("validate",), ("schema",)):
+    if table is None or get_command_path(arguments)[:1] in (("validate",), ("schema",)):
         return None
     if area not in _LOG_AREAS and area not in _DATA_AREAS:
         return None
@@ -337,7 +337,7 @@ def _can_change_table(arguments: Sequence[str]) -> bool:
     """Return True for commands that have `--dry-run`: these change tables."""
     from deltacli.cli.command_loading import has_option
 
-    return has_option(path_of(arguments), "--dry-run")
+    return has_option(get_command_path(arguments), "--dry-run")
 
 
 def _is_inside(path: str, table: str) -> bool:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from deltacli import __version__
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.error_hints import find_hint, is_table_omitted
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
@@ -140,7 +140,7 @@ def _complete_facts_and_hint(error: errors.DeltacliError, arguments: Sequence[st
         error.facts["works on both"] = (
             "history, snapshot, validate, explain, alter, widen-type, vacuum --schemas, schema"
         )
-        error.facts.update(get_paimon_alternatives(" ".join(path_of(arguments)), table))
+        error.facts.update(get_paimon_alternatives(" ".join(get_command_path(arguments)), table))
     for name, value in error.facts.items():
         completed = _complete_fact(name, value, arguments, table)
         if name == "fix":
@@ -167,7 +167,7 @@ def _complete_facts_and_hint(error: errors.DeltacliError, arguments: Sequence[st
 
 def _add_conversion_fact(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> None:
     """Suggest `convert` for a local directory without a log that `repair` or `undelete` cannot recover."""
-    is_recovery = path_of(arguments) in (("repair",), ("undelete",))
+    is_recovery = get_command_path(arguments) in (("repair",), ("undelete",))
     if not table or isinstance(error, errors.PaimonTable) or not is_recovery:
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
@@ -183,8 +183,8 @@ def _keep_flags(advice: str, error: errors.DeltacliError, arguments: Sequence[st
         arguments: The words of the command line.
     """
     line, comment_mark, comment = advice.partition("   #")
-    path = path_of(line.split()[1:]) if errors.is_command(line) else ()
-    is_same_command = path and path == path_of(arguments)
+    path = get_command_path(line.split()[1:]) if errors.is_command(line) else ()
+    is_same_command = path and path == get_command_path(arguments)
     if not is_same_command or " --help" in line or error.code == "usage.output":
         return advice
 

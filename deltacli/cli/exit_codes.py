@@ -1,7 +1,7 @@
 """The exit codes of a command, as its help lists them.
 
-The codes and what they mean in general stand in `core/errors.py`. A command declares which of them it
-has, and what a code means for it where that is special.
+`core/errors.py` defines the codes and their general meanings. A command declares the codes that it uses, and the
+meaning of a code if it is more specific for this command.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def exit_codes(
     storage: bool = False,
     unknown: bool = False,
 ) -> str:
-    """Return the part of a command's help that lists its exit codes, for the `epilog` of the command.
+    """Return the section of a command's help that lists its exit codes. It is the `epilog` of the command.
 
-    Every command can end with 0, 2 and 70. For each of the others, True means that the command has it with
-    its general meaning, and a text says what it means for this command.
+    Every command can end with 0, 2 and 70. The arguments add other codes. True means that the command uses the code
+    with its general meaning, and a text is its meaning for this command.
 
     Args:
-        findings: When the command ends with 1 although it succeeded; None if it never does.
-        unreadable: Whether it reads something that may be absent, damaged or too new (3).
-        refused: Whether a guard may refuse what it was asked to do (4).
-        partly: Whether it may end with a part of the work done (5).
-        conflict: Whether other writers may win (6).
+        findings: When the command ends with 1 although it succeeded. None: never.
+        unreadable: Whether it reads something that may be missing, damaged or too new (3).
+        refused: Whether it may be refused because it would be dangerous (4).
+        partly: Whether it may be done partly (5).
+        conflict: Whether it may lose against concurrent writers (6).
         storage: Whether it uses a store, a server or a cluster (7).
-        unknown: Whether it commits, so that the fate of the commit may be unknown (8).
+        unknown: Whether it commits, so that the outcome of the commit may be unknown (8).
     """
     declared: dict[int, bool | str | None] = {
         EXIT_OK: True,
@@ -67,11 +67,11 @@ def exit_codes(
 
 
 def _describe(code: int, meaning: bool | str | None) -> str:
-    general = EXIT_CODES[code].meaning
+    general_meaning = EXIT_CODES[code].meaning
     if not isinstance(meaning, str):
-        return general
-    name_of_code = general.partition(":")[0].partition(",")[0]
-    return f"{name_of_code}: {meaning}"
+        return general_meaning
+    code_name = general_meaning.partition(":")[0].partition(",")[0]
+    return f"{code_name}: {meaning}"
 
 
 def read_exit_codes(epilog: str | None) -> Mapping[int, str]:

@@ -1,84 +1,11 @@
-"""What the process was given: the command line of this run, and standard streams, which are mended before any use."""
+"""The command line of this run, and what has to be known about the run everywhere in `cli`."""
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TextIO
-
-
-class Exit(Exception):
-    """The command ends with this exit code, and everything about it has been said."""
-
-    def __init__(self, exit_code: int) -> None:
-        self.exit_code = exit_code
-
-
-class Invocation:
-    """The arguments of the run and its logging options."""
-
-    arguments: Sequence[str] = ()
-    log_is_json: bool | None = None
-    verbosity: int = 0
-    has_agreed: bool = False
-    """Whether the user has agreed to a change."""
-    is_reporting: bool = False
-    """Whether the run reports on a change to which the user has agreed: the change is made, or could not be made."""
-    outputs: Sequence[tuple[str, Callable[[], bool]]] = ()
-    """Files and directories that this run writes beside tables, and whether each is there as a whole."""
-    directories: Sequence[str] = ()
-    """The values of `-C`, which are not among the arguments: the run is in that directory."""
-    names_in_catalogs: Mapping[str, str] = {}
-    """The location of each table that was opened by its name in a catalog -> that name, `uc://…`."""
-    is_bare: bool = False
-    """Whether the program was called without a command and without asking for help."""
-    began: float | None = None
-    """When the user began to wait, by the monotonic clock."""
-
-    def begin(self, arguments: Sequence[str], directories: Sequence[str] = (), *, is_bare: bool = False) -> None:
-        """Reset the state of an earlier run."""
-        self.is_bare = is_bare
-        self.directories = directories
-        self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
-        self.has_agreed, self.is_reporting, self.outputs = False, False, ()
-        self.names_in_catalogs = {}
-        self.began = time.monotonic()
-
-    def opens_in_catalog(self, location: str, name: str) -> None:
-        """Remember the location of a table of a catalog, unless the user has written the location, too."""
-        if location not in self.arguments:
-            self.names_in_catalogs = {**self.names_in_catalogs, location: name}
-
-    def with_catalog_names(self, text: str) -> str:
-        """Return a text for people with names in catalogs in place of the locations of tables.
-
-        Addresses of files below a location stay: `s3://b/t is not empty`, but not `s3://b/t/part-0.parquet`.
-        """
-        for location, name in self.names_in_catalogs.items():
-            if location in text:
-                whole_address = rf"{re.escape(location)}(?=[,:;]?(?:\s|$)|[)'\"?])"
-                text = name.join(re.split(whole_address, text))
-        return text
-
-    def writes(self, path: str) -> None:
-        """Remember a file that is about to be written as a whole or not at all."""
-        before = _identity(path)
-        self.outputs = *self.outputs, (path, lambda: _identity(path) not in (None, before))
-
-
-def _identity(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-invocation = Invocation()
 
 HELP_ALL = "--help-all"
 ASK_FOR_HELP = ("-h", "--help", HELP_ALL)
@@ -86,92 +13,155 @@ ASK_FOR_VERSION = ("-V", "--version")
 AT = "-C"
 
 
-def without_directories(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command line without `-C DIR`, and the directories. One without its value is kept for the parser."""
+class Exit(Exception):
+    """The command ends with this exit code. Everything has been reported."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+
+
+class Invocation:
+    """The state of the current run. There is one instance, `invocation`.
+
+    Attributes:
+        arguments: The words of the command line, after shared options have been moved behind the command.
+        log_is_json: Whether errors and notes are JSON objects. None: the options have not been settled yet.
+        verbosity: How often `-v` was passed.
+        has_agreed: Whether the user has agreed to a change.
+        is_reporting: Whether the run reports the outcome of a change to which the user has agreed.
+        outputs: Files and directories outside tables that this run writes, each with a function that returns whether
+            it has been written completely.
+        directories: The values of `-C`. They are not among the arguments, because the run has changed its directory.
+        names_in_catalogs: Maps the location of a table to the name by which it was opened, `uc://…`.
+        is_bare: Whether the program was called without a command and without asking for help.
+        began: When the run began, by the monotonic clock in seconds.
+    """
+
+    arguments: Sequence[str] = ()
+    log_is_json: bool | None = None
+    verbosity: int = 0
+    has_agreed: bool = False
+    is_reporting: bool = False
+    outputs: Sequence[tuple[str, Callable[[], bool]]] = ()
+    directories: Sequence[str] = ()
+    names_in_catalogs: Mapping[str, str] = {}
+    is_bare: bool = False
+    began: float | None = None
+
+    def begin(self, arguments: Sequence[str], directories: Sequence[str] = (), *, is_bare: bool = False) -> None:
+        """Begin a run: replace the state of an earlier run in this process."""
+        self.arguments = arguments
+        self.directories = directories
+        self.is_bare = is_bare
+        self.log_is_json = None
+        self.verbosity = 0
+        self.has_agreed = False
+        self.is_reporting = False
+        self.outputs = ()
+        self.names_in_catalogs = {}
+        self.began = time.monotonic()
+
+    def record_catalog_name(self, location: str, name: str) -> None:
+        """Record the name by which a table was opened, unless the user has typed its location as well."""
+        if location not in self.arguments:
+            self.names_in_catalogs = {**self.names_in_catalogs, location: name}
+
+    def insert_catalog_names(self, text: str) -> str:
+        """Return a text with names in catalogs instead of the locations of tables.
+
+        Only whole addresses are replaced: in `s3://b/t is not empty`, but not in `s3://b/t/part-0.parquet`.
+        """
+        for location, name in self.names_in_catalogs.items():
+            if location in text:
+                whole_address = rf"{re.escape(location)}(?=[,:;]?(?:\s|$)|[)'\"?])"
+                text = name.join(re.split(whole_address, text))
+        return text
+
+    def record_output(self, path: str) -> None:
+        """Record a file that is about to be written atomically. If the run is interrupted, the error names the file."""
+        identity_before = _identify_file(path)
+        self.outputs = *self.outputs, (path, lambda: _identify_file(path) not in (None, identity_before))
+
+
+def _identify_file(path: str) -> tuple[int, ...] | None:
+    """Return numbers that differ after a file was replaced; None if the file does not exist."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+invocation = Invocation()
+
+
+def split_directories(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Separate `-C DIR` from the other words of a command line.
+
+        ["-C", "lake", "history", "t"]  ->  ["history", "t"], ["lake"]
+
+    Words after `--` are not options. A `-C` without a value stays, so that the parser reports it.
+    """
     end = [*arguments, "--"].index("--")
-    words, directories = list[str](), list[str]()
-    places = iter(range(end))
-    for place in places:
-        if arguments[place] == AT and place + 1 < end:
-            directories.append(arguments[next(places)])
+    words: list[str] = []
+    directories: list[str] = []
+    positions = iter(range(end))
+    for position in positions:
+        if arguments[position] == AT and position + 1 < end:
+            directories.append(arguments[next(positions)])
         else:
-            words.append(arguments[place])
+            words.append(arguments[position])
     return [*words, *arguments[end:]], directories
 
 
-def outside(path: str) -> str:
-    """Return a path of a table as it is from where the user stands: with `-C` a relative one becomes absolute."""
-    is_elsewhere = "://" in path or path[:5].lower() == "file:" or not path
-    return path if is_elsewhere or not invocation.directories else os.path.abspath(path)
+def make_pastable_path(path: str) -> str:
+    """Return the path of a table for messages that the user can paste outside the directory of `-C`.
+
+    With `-C`, a relative path becomes absolute. URIs and paths without `-C` stay as they are.
+    """
+    is_uri = "://" in path or path[:5].lower() == "file:"
+    if is_uri or not path or not invocation.directories:
+        return path
+    return os.path.abspath(path)
 
 
 def is_bare(arguments: Sequence[str]) -> bool:
-    """Return whether a command line names no command, and asks for no help."""
+    """Return whether a command line contains no command and does not ask for help."""
     return set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}
 
 
-def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help WORD` as `WORD --help`, `help WORD --all` as `WORD --help-all`, and no command as `--help`; other
-    arguments as they are, with the words of `help --OPTION`, which is about an option, before `--help`.
+def convert_help_command(arguments: Sequence[str]) -> list[str]:
+    """Convert the command `help` to an option of the command that it is about.
+
+        help vacuum        ->  vacuum --help
+        help vacuum --all  ->  vacuum --help-all
+        help --retention   ->  help --retention --help    an option, which `--help` explains
+        (nothing)          ->  --help
+
+    Other command lines stay as they are.
     """
     if is_bare(arguments):
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)
+
     words = [part for word in arguments[1:] for part in word.split()]
-    if words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP:
+    is_about_option = bool(words) and words[0].startswith("-") and words[0] not in ASK_FOR_HELP
+    if is_about_option:
         return ["help", *words, "--help"]
-    named = [word for word in words if word not in ("--all", HELP_ALL)]
-    return [*named, "--help" if named == words else HELP_ALL]
+    subject = [word for word in words if word not in ("--all", HELP_ALL)]
+    wants_all = subject != words
+    return [*subject, HELP_ALL if wants_all else "--help"]
 
 
 def colour_of_environment() -> bool | None:
-    """Return whether the environment forces colour, or forbids it; None if stdout decides."""
+    """Return whether environment variables enable or disable colours. None if they do not say."""
     environment = os.environ
     if environment.get("NO_COLOR"):
         return False
-    if {environment.get("CLICOLOR_FORCE", ""), environment.get("FORCE_COLOR", "")} - {"", "0"}:
+    forced_values = {environment.get("CLICOLOR_FORCE", ""), environment.get("FORCE_COLOR", "")}
+    if forced_values - {"", "0"}:
         return True
-    return False if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb" else None
-
-
-# -- standard streams that are closed ----------------------------------------------------------------------------------
-
-
-def mend_standard_streams() -> None:
-    """Open the null device for closed descriptors 0 to 2, so that no table file gets their number, and buffer stdout.
-
-    A closed stdout still fails on writes, so that a lost result is an error. A closed stderr discards its output.
-    """
-    for descriptor, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, flags)  # the lowest free number, which is this one
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = _buffered(sys.stdout)  # type: ignore[assignment,misc]  # the width is asked of the second
-
-
-def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream whose writes are complete: an unbuffered one may take only a part of a block without an error."""
-    if not isinstance(stream.buffer, io.RawIOBase):
-        return stream
-    encoding, errors = stream.encoding, stream.errors
-    return io.TextIOWrapper(io.BufferedWriter(stream.detach()), encoding=encoding, errors=errors)  # type: ignore[attr-defined]
-
-
-def give_up(stream: object, descriptor: int) -> None:
-    """Redirect a stream that cannot be written any more, so that flushing it at exit neither fails nor hangs."""
-    try:
-        number = stream.fileno()  # type: ignore[attr-defined]
-    except (OSError, ValueError, AttributeError):
-        return  # a test's stream, which is not flushed at exit
-    if number == descriptor:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+    if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb":
+        return False
+    return None

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.parameter_types import choices_of, is_whole_number
+from deltacli.cli.parameter_types import get_choices, is_whole_number
 from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.cli.vendored_click import Command, Parameter
 from deltacli.core.errors import PLACEHOLDERS, UsageError, quote_word
@@ -29,7 +29,7 @@ def make_missing_value_error(command: Command, option: Parameter, name: str, fol
         message += f", but an option follows: {following}"
 
     facts: dict[str, str] = {}
-    choices = choices_of(command, option)
+    choices = get_choices(command, option)
     if choices:
         facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)

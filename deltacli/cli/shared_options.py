@@ -1,7 +1,7 @@
 """The options that all commands share, declared once.
 
-Each function below declares a group of options in Typer's own way and is never called. `read_parameters` returns what
-Typer makes of it, and the classes of `command_classes.py` append these parameters to those of each command.
+Each function below declares a group of options in the usual form of Typer, and is never called. `read_parameters`
+returns the parameters that Typer creates from it, and the classes of `command_classes.py` add them to each command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltacli.cli.vendored_click import Parameter
 
 
 class ColourChoice(StrEnum):
-    """Whether stdout has colours."""
+    """The use of colours on stdout."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -29,7 +29,7 @@ class ColourChoice(StrEnum):
 
 
 class ProgressChoice(StrEnum):
-    """Whether, and in which form, progress is shown on stderr."""
+    """The form of progress on stderr."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -52,7 +52,7 @@ class TableFormat(StrEnum):
 
 
 class AccessMode(StrEnum):
-    """How the files of a shared table are read."""
+    """The ways to read files of a shared table: by URLs, or in the directory of the table."""
 
     AUTO = "auto"
     URL = "url"
@@ -61,29 +61,29 @@ class AccessMode(StrEnum):
 
 @dataclass(frozen=True)
 class SharedOptions:
-    """The shared options as they were given; None and False where they were not.
+    """The shared options of the command line. An option that was not used is None or False.
 
     Attributes:
-        output_format: Value of `--format`, one of the formats of the command.
-        as_json: Whether `--json` was given.
-        output: File, or directory of Parquet files, for the result.
-        template: Line to write for each item.
-        run_in: Value of `-C`, which is applied before the command line is parsed.
-        now: Time to use as the current time, as it was written.
+        output_format: The value of `--format`, one of the formats of the command.
+        as_json: Whether `--json` was used.
+        output: The file, or the directory of Parquet files, for the result.
+        template: The line to write for each item.
+        run_in: The value of `-C`. It has been applied before the command line is parsed.
+        now: The time to use as the current time, as the user typed it.
         storage_option: Options of the store, each `K=V` or `K=@FILE`.
-        retry_budget: Time limit for retries, as it was written.
-        allow_external: Prefixes below which files outside the table may be opened.
-        table_format: Format of the table.
+        retry_budget: The time limit for retries, as the user typed it.
+        allow_external: Prefixes of URIs. Files outside a table directory may be opened if they have one of them.
+        table_format: The format of the table.
         access: How shared tables are read.
-        config: Configuration file.
-        profile_name: Profile in that file.
-        catalog_profile: Catalog in that file.
-        colour: Use of colour.
-        progress: Progress on stderr.
-        log_format: Format of notes and errors.
-        no_pager: Whether a long result is shown without a pager.
-        quiet: Whether notes and progress are suppressed.
-        verbose: How often `-v` was given.
+        config: The configuration file.
+        profile_name: The profile in that file.
+        catalog_profile: The catalog in that file.
+        colour: When colours are used.
+        progress: When progress is shown on stderr.
+        log_format: The format of notes and errors.
+        no_pager: Whether long results are shown without a pager.
+        quiet: Whether notes and progress are omitted.
+        verbose: How often `-v` was used.
     """
 
     output_format: StrEnum | None = None
@@ -109,7 +109,7 @@ class SharedOptions:
 
 
 def read_parameters(declaration: Callable[..., None]) -> list[Parameter]:
-    """Return the options that a function declares, newly made by Typer."""
+    """Return the options that a function declares, as new objects of Typer."""
     app = typer.Typer(add_completion=False)
     app.command()(declaration)
     return list(typer.main.get_command(app).params)
@@ -163,7 +163,7 @@ def declare_output(
     output: OutputOption = None,
     template: TemplateOption = None,
 ) -> None:
-    """Declare where the result goes, and in which format."""
+    """Declare the options for the destination and the format of a result."""
 
 
 def declare_output_of_findings(
@@ -172,7 +172,7 @@ def declare_output_of_findings(
     output: OutputOption = None,
     template: TemplateOption = None,
 ) -> None:
-    """Declare where findings go, which have formats of their own for code hosts and build servers."""
+    """Declare the options of `declare_output`, with the formats of findings for code hosts and build servers."""
 
 
 def declare_output_of_rows(
@@ -181,7 +181,7 @@ def declare_output_of_rows(
     output: RowsOutputOption = None,
     template: TemplateOption = None,
 ) -> None:
-    """Declare where rows of a table go, which are also written as Parquet, to one file or to several."""
+    """Declare the options of `declare_output`, with Parquet as a format and directories as a destination."""
 
 
 def declare_output_of_text(
@@ -189,7 +189,7 @@ def declare_output_of_text(
     as_json: Annotated[bool, typer.Option("--json", hidden=True, help="The same as --format json.")] = False,
     output: TextOutputOption = None,
 ) -> None:
-    """Declare where a text goes that has one format. `--format table` is accepted, for scripts that always say it."""
+    """Declare the options for the destination of a text. `--format table` is accepted, because scripts may pass it."""
 
 
 def declare_settings(
@@ -299,4 +299,4 @@ def declare_settings(
         typer.Option("-v", "--verbose", count=True, help="Write more details to stderr; -vv adds tracebacks."),
     ] = 0,
 ) -> None:
-    """Declare the options of all commands that are not about the form of the result."""
+    """Declare the other options that all commands share."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import typer
 
-from deltacli.cli.command_tree import path_in
+from deltacli.cli.command_tree import find_command_path
 from deltacli.cli.errors import wants_json, write_error_document
 from deltacli.cli.hints.suggest import find_suggestion
 from deltacli.cli.options.values import InvalidValue
-from deltacli.cli.parameter_types import choices_of
+from deltacli.cli.parameter_types import get_choices
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
 from deltacli.cli.terminal.suggested_commands import remove_consent
@@ -21,15 +21,16 @@ from deltacli.core.texts import cut_middle
 
 
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
-    """Write an error of the command-line parser, with a hint that names what was probably meant."""
-    if isinstance(error, NoArgsIsHelpError):  # a group without a command: its help is the answer
+    """Write an error of the command-line parser, with a hint that corrects the command line if possible."""
+    if isinstance(error, NoArgsIsHelpError):
+        # The user has typed a group without a command. The message is its help.
         write_message(error.message)
         return
 
     message = cut_middle(" ".join(describe_error(error).split()))
     suggestion = find_suggestion(error, arguments)
     if suggestion is None:
-        hint = " ".join(["deltacli", *path_in(arguments), "--help"])
+        hint = " ".join(["deltacli", *find_command_path(arguments), "--help"])
     else:
         hint = remove_consent(suggestion.hint, arguments)
         if suggestion.message:
@@ -67,7 +68,7 @@ def describe_error(error: typer.TyperException) -> str:
 def _describe_missing(error: MissingParameter) -> str:
     assert error.param is not None
     message = f"missing {error.param.param_type_name} {name_in_errors(error.param)}"
-    choices = choices_of(error.ctx.command, error.param) if error.ctx is not None else ()
+    choices = get_choices(error.ctx.command, error.param) if error.ctx is not None else ()
     return f"{message}: {', '.join(choices)}" if choices else message
 
 

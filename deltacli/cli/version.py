@@ -14,42 +14,60 @@ from deltacli.storage import list_usable_schemes
 
 
 def write_version() -> None:
-    text = dumps(_version_document(), indent=sys.stdout.isatty()).decode()
+    """Write the document of `--version --json` to stdout. It is indented on a terminal."""
+    text = dumps(_make_version_document(), indent=sys.stdout.isatty()).decode()
     sys.stdout.write(f"{text}\n")
 
 
-def _version_document() -> JsonObject:
-    clone = Path(__file__).parents[2]
+def _make_version_document() -> JsonObject:
+    repository = Path(__file__).parents[2]
     return {
         "kind": "deltacli.version",
         "schemaVersion": SCHEMA_VERSION,
         "complete": True,
         "version": VERSION,
-        "commit": COMMIT or commit_of(clone / ".git"),
+        "commit": COMMIT or find_checked_out_commit(repository / ".git"),
         "python": platform.python_version(),
         "extras": find_extras(),
         "stores": list_usable_schemes(),
     }
 
 
-def commit_of(git: Path) -> str | None:
-    """Return the commit that is checked out, from the files of `.git`; None if that is not a clone's, or in doubt."""
+def find_checked_out_commit(git: Path) -> str | None:
+    """Return the commit that is checked out, without running Git.
+
+    Args:
+        git: The path `.git` of a clone or of a worktree.
+
+    Returns:
+        The hash of the commit. None if there is no repository, or its files are not as expected.
+    """
     try:
-        found = _checked_out(git)
+        commit = _read_commit(git)
     except (OSError, ValueError):
         return None
-    return found if found and len(found) in (40, 64) and not set(found) - set("0123456789abcdef") else None
+    is_hash = commit is not None and len(commit) in (40, 64) and set(commit) <= set("0123456789abcdef")
+    return commit if is_hash else None
 
 
-def _checked_out(git: Path) -> str | None:
-    if git.is_file():  # of a worktree
+def _read_commit(git: Path) -> str | None:
+    """Follow the files of a repository from `HEAD` to a commit. Raises OSError and ValueError."""
+    if git.is_file():
+        # In a worktree `.git` is a file: `gitdir: /home/me/clone/.git/worktrees/name`.
         git = (git.parent / git.read_text().removeprefix("gitdir:").strip()).resolve()
     head = (git / "HEAD").read_text().strip()
     if not head.startswith("ref: "):
         return head
-    name, shared = head.removeprefix("ref: "), git / "commondir"
-    home = git / shared.read_text().strip() if shared.exists() else git
-    if (home / name).exists():
-        return (home / name).read_text().strip()
-    packed = (line.split() for line in (home / "packed-refs").read_text().splitlines())
-    return next((words[0] for words in packed if words[1:] == [name]), None)
+
+    # A branch is a file of its own, or a line of the file `packed-refs`. Worktrees share the branches of their clone.
+    reference = head.removeprefix("ref: ")
+    common_directory = git
+    if (git / "commondir").exists():
+        common_directory = git / (git / "commondir").read_text().strip()
+    if (common_directory / reference).exists():
+        return (common_directory / reference).read_text().strip()
+    for line in (common_directory / "packed-refs").read_text().splitlines():
+        words = line.split()
+        if words[1:] == [reference]:
+            return words[0]
+    return None

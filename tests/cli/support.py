@@ -75,9 +75,9 @@ def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) ->
 def check_words(words: Sequence[str]) -> None:
     """Parse the words of a command as its command line does."""
     from deltacli.cli.command_loading import load_command
-    from deltacli.cli.command_tree import path_of
+    from deltacli.cli.command_tree import get_command_path
 
-    path = path_of(words)
+    path = get_command_path(words)
     command = load_command(path)
     assert command is not None, words
     command.make_context(path[-1], [*words[len(path) :]])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.options.cluster import ClusterOptions, EngineChoice
-from deltacli.cli.settled_options import settle_engine
+from deltacli.cli.settled_engine import settle_engine
 from deltacli.core.errors import UsageError, install_command
 from deltacli.engine.spark.session import SparkSettings
 from tests.cli.support import deltacli

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.terminal.findings import excerpt_of
+from deltacli.cli.render.validate.excerpts import split_line
 from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.log_reader import LONGEST_LINE, MOST_BYTES, read_log_line
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
@@ -33,7 +33,7 @@ def test_the_field_is_marked_where_it_is_certain(name: str) -> None:
     line, message, key, seen, expected, field = MARKED[name]
     finding = Finding(RULE, Severity.ERROR, message, Place("_delta_log/0.json", 1, 0, key), seen, expected)
 
-    found = excerpt_of(line.encode(), finding)
+    found = split_line(line.encode(), finding)
 
     assert field == found.field
     assert line == "".join(found)

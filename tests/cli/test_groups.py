@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.command_tree import first_argument, move_shared_options, path_in, path_of
+from deltacli.cli.command_tree import find_command_path, find_first_argument, get_command_path, move_shared_options
 from tests.cli.support import ROOT, deltacli
 
 
@@ -34,14 +34,14 @@ def test_shared_options_move_after_the_command(before: str, after: str) -> None:
 
 
 def test_unknown_words_suggest_the_intended_command() -> None:
-    assert ("log", "cat") == path_of(["log", "cat", "snapshot", "3"])
-    assert ("log",) == path_of(["log", "caat", "history"])
-    assert () == path_of(["-q", "log", "cat"])
-    assert ("log", "cat") == path_in(["-q", "log", "--bad", "cat", "log"])
-    assert ("history",) == path_in(["--bad", "history", "log", "cat"])
-    assert "t" == first_argument(["log", "cat", "--actions", "add", "-q", "t", "3"], {"--actions"})
-    assert "-t" == first_argument(["log", "cat", "--actions", "add", "--", "-t", "3"], {"--actions"})
-    assert first_argument(["log", "cat", "--actions", "add"], {"--actions"}) is None
+    assert ("log", "cat") == get_command_path(["log", "cat", "snapshot", "3"])
+    assert ("log",) == get_command_path(["log", "caat", "history"])
+    assert () == get_command_path(["-q", "log", "cat"])
+    assert ("log", "cat") == find_command_path(["-q", "log", "--bad", "cat", "log"])
+    assert ("history",) == find_command_path(["--bad", "history", "log", "cat"])
+    assert "t" == find_first_argument(["log", "cat", "--actions", "add", "-q", "t", "3"], {"--actions"})
+    assert "-t" == find_first_argument(["log", "cat", "--actions", "add", "--", "-t", "3"], {"--actions"})
+    assert find_first_argument(["log", "cat", "--actions", "add"], {"--actions"}) is None
 
 
 def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Path) -> None:

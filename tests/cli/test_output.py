@@ -214,9 +214,10 @@ def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
     """
     A raw pipe takes a part of a block when its reader leaves, and Python reports no error for the rest.
     """
-    program = "import sys; sys.argv = ['deltacli', '-h']\nfrom deltacli.cli.invocation import mend_standard_streams"
+    program = "import sys; sys.argv = ['deltacli', '-h']"
+    program += "\nfrom deltacli.cli.terminal.standard_streams import repair_standard_streams"
     program += (
-        "\nmend_standard_streams()\ntry:\n    sys.stdout.buffer.write(b'x\\n' * 1_000_000)\n    sys.stdout.flush()"
+        "\nrepair_standard_streams()\ntry:\n    sys.stdout.buffer.write(b'x\\n' * 1_000_000)\n    sys.stdout.flush()"
     )
     program += (
         "\nexcept BrokenPipeError:\n    sys.stderr.write('broken')\n    sys.stderr.flush()\nimport os; os._exit(0)"

@@ -410,7 +410,7 @@ def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     try:
         with os.fdopen(write, "w") as stdout, monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", stdout)
-            with run.sink() as sink:
+            with run.open_result() as sink:
                 is_live = get_live_line() is progress
                 sink.write(b"result")
     finally:

@@ -224,7 +224,7 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
         raise Interrupted(signal.SIGINT)
 
     make_sample(tmp_path / "tbl")
-    monkeypatch.setattr("deltacli.cli.running.context.CommandContext.say_next", interrupt)
+    monkeypatch.setattr("deltacli.cli.running.context.CommandContext.suggest_command", interrupt)
 
     assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
     assert f"interrupted; {said}" in capsys.readouterr().err
@@ -235,7 +235,7 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
     [
         ("os.replace", "before", "rows.csv", False),
         ("os.replace", "behind", "rows.csv", True),
-        ("deltacli.cli.running.context.CommandContext._say_where", "before", "rows.csv", True),
+        ("deltacli.cli.running.context.CommandContext._note_written_file", "before", "rows.csv", True),
         ("deltacli.cli.running.context.CommandContext.write", "before", "rows/", True),
         ("deltacli.table.output._OutputRun.finish", "before", "rows/", False),
     ],

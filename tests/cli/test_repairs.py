@@ -14,7 +14,7 @@ from deltacli.cli.app import run
 from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.rules.framework.base import CATALOGUE, LOST_BY_VACUUM
-from deltacli.rules.framework.repairs import Family, repair_command, repair_to_try, row_of
+from deltacli.rules.framework.repairs import Family, get_repair_row, repair_command, suggest_repair
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted
 from tests.cli.support import make_sample
@@ -29,11 +29,11 @@ with use_hint_syntax(ShellSyntax()):
     REPAIRED_BY_COMMANDS = {rule.id for rule in CATALOGUE.rules.values() if repair_command(rule, "t")}
 STAYS_IN_THE_LOG = {"history.vacuum-start-without-end", "mapping.partition-key-logical"}
 """What these report is superseded by the repair, and reported until the log is cleaned up."""
-BY_REPAIR = [damage for damage in DAMAGES if row_of(damage.rule).steps and damage.rule in REPAIRED_BY_COMMANDS]
+BY_REPAIR = [damage for damage in DAMAGES if get_repair_row(damage.rule).steps and damage.rule in REPAIRED_BY_COMMANDS]
 OF_ROWS = (Family.STATISTICS, Family.DOUBLED)
 """What is planned from the rows of files, which damages do not have."""
-BY_REPAIR = [damage for damage in BY_REPAIR if row_of(damage.rule).family not in OF_ROWS]
-FIRST = {row_of(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
+BY_REPAIR = [damage for damage in BY_REPAIR if get_repair_row(damage.rule).family not in OF_ROWS]
+FIRST = {get_repair_row(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
 """`tests/operations/repair` has all of them."""
 ALSO_LEFT = {"path.file-uri-form"}
 """Rules whose damage has another error, which no command repairs: the path points into the table itself."""
@@ -53,7 +53,7 @@ def shell() -> Iterator[None]:
         pytest.param(damage, id=f"{damage.rule}-{damage.name}")
         for damage in DAMAGES
         if damage.rule in REPAIRED_BY_COMMANDS
-        and row_of(damage.rule).family not in OF_ROWS
+        and get_repair_row(damage.rule).family not in OF_ROWS
         and (damage not in BY_REPAIR or damage in FIRST.values())
     ],
 )
@@ -83,7 +83,7 @@ def test_repairs_that_lose_something_say_so_and_are_tried_first() -> None:
     assert "time travel" in lost.pop("data.expired-tombstone-present")
     assert {LOST_BY_VACUUM} == set(lost.values())
     assert all(rule.fix.loses for rule in rules if " log expire " in repair_command(rule, "t"))
-    assert [rule.fix.loses for rule in rules] == [repair_to_try(rule, "t").endswith(" --dry-run") for rule in rules]
+    assert [rule.fix.loses for rule in rules] == [suggest_repair(rule, "t").endswith(" --dry-run") for rule in rules]
 
 
 @pytest.mark.parametrize(

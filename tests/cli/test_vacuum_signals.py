@@ -176,7 +176,7 @@ CLONE = ("clone", "tbl", "other", "--yes")
             "_last_checkpoint names version 44",
         ),
         ("deltacli.cli.running.changing _make_result 1 after", ALTER, "version 45 was committed"),
-        ("deltacli.cli.running.context CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.cli.running.context CommandContext._note_written_file 1 after", ALTER, "version 45 was committed"),
         ("deltacli.changing.commit_sender compute_resulting_version 1 before", ALTER, "version 45 was committed"),
         ("deltacli.changing.execution is_true 1 before", ALTER, "a version was committed"),
         (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.commands.validate import failure_code
+from deltacli.cli.running.validation_run import get_failure_exit_code
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
 from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.validate import Validation
@@ -259,7 +259,7 @@ def test_the_worst_failure_is_the_exit_code() -> None:
         ("c", NotATable("nothing")),
     ]
 
-    assert 7 == failure_code(failures)
+    assert 7 == get_failure_exit_code(failures)
 
 
 # Tables

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.running import trend_file
-from deltacli.cli.running.trend_entries import Entry, TableTally, Tally, last_like, read_trend
-from deltacli.cli.running.trend_file import Trend, comparison
+from deltacli.cli.running.trend_entries import TableTally, Tally, TrendEntry, find_comparable_entry, read_trend
+from deltacli.cli.running.trend_file import Trend, compare_entries
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT
@@ -30,9 +30,9 @@ def lines(path: Path = FILE) -> list[Any]:  # Any: JSON
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def entry(*rules: str, table: str = "t", level: str = "log", timestamp_ms: int = 0, errors: int = 0) -> Entry:
+def entry(*rules: str, table: str = "t", level: str = "log", timestamp_ms: int = 0, errors: int = 0) -> TrendEntry:
     tally = Tally(errors, 0, 0, 0, 0, dict.fromkeys(rules, 1))
-    return Entry(timestamp_ms, level, {}, "error", [TableTally(table, 1, 0, tally)], [], 0)
+    return TrendEntry(timestamp_ms, level, {}, "error", [TableTally(table, 1, 0, tally)], [], 0)
 
 
 def test_each_run_adds_a_line_with_its_scope_and_its_findings(lake: Path, validate: Run) -> None:
@@ -87,7 +87,7 @@ def test_tables_and_history_can_be_moved_together(lake: Path, validate: Run) -> 
 
     before, after = read_trend(Path("moved/trend.ndjson").read_bytes(), "")
 
-    assert before.is_like(after)
+    assert before.is_comparable_with(after)
 
 
 def test_a_wrong_command_line_adds_no_line(lake: Path, validate: Run) -> None:
@@ -160,7 +160,7 @@ def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
 
 def test_a_lock_that_the_caller_holds_does_not_block_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in `flock trend.ndjson deltacli validate …`."""
-    monkeypatch.setattr(trend_file, "_ATTEMPTS", 2)
+    monkeypatch.setattr(trend_file, "_LOCK_ATTEMPTS", 2)
     path = tmp_path / "trend.ndjson"
     with path.open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -174,9 +174,9 @@ def test_only_runs_of_the_same_tables_in_the_same_way_are_compared() -> None:
     now = entry("a.b")
     others = [entry(table="u"), entry(level="storage"), now._replace(limits={"select": ["a.*"]})]
 
-    assert last_like([], now) is None
-    assert last_like(others, now) is None
-    assert 7 == (last_like([entry(), entry(timestamp_ms=7), *others], now) or now).timestamp_ms
+    assert find_comparable_entry([], now) is None
+    assert find_comparable_entry(others, now) is None
+    assert 7 == (find_comparable_entry([entry(), entry(timestamp_ms=7), *others], now) or now).timestamp_ms
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_only_runs_of_the_same_tables_in_the_same_way_are_compared() -> None:
         (entry(), entry(*"abcdefg"), "as many findings as on 1970-01-01; new: a, b, c, d, e and 2 more"),
     ],
 )
-def test_a_comparison_is_one_line(before: Entry, now: Entry, said: str) -> None:
-    assert said == comparison(before, now._replace(timestamp_ms=86_400_000))
-    assert said.replace("01-01", "01-01T00:00:00Z") == comparison(before, now)
+def test_a_comparison_is_one_line(before: TrendEntry, now: TrendEntry, said: str) -> None:
+    assert said == compare_entries(before, now._replace(timestamp_ms=86_400_000))
+    assert said.replace("01-01", "01-01T00:00:00Z") == compare_entries(before, now)
 
 
 def test_a_terminal_shows_what_changed_and_a_pipe_does_not(lake: Path, validate: Run) -> None:

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import __version__
-from deltacli.cli.version import commit_of
+from deltacli.cli.version import find_checked_out_commit
 from tests.cli.support import ROOT, deltacli
 
 
@@ -38,25 +38,25 @@ def test_the_commit_is_read_from_clones_worktrees_and_packed_references(tmp_path
 
     (tmp_path / "clone").mkdir()
     git("init", "-q", "-b", "main")
-    unborn = commit_of(tmp_path / "clone" / ".git")
+    unborn = find_checked_out_commit(tmp_path / "clone" / ".git")
     git("commit", "-q", "--allow-empty", "-m", "first")
-    loose = commit_of(tmp_path / "clone" / ".git")
+    loose = find_checked_out_commit(tmp_path / "clone" / ".git")
     git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     git("commit", "-q", "--allow-empty", "-m", "second", place="side")
-    beside = commit_of(tmp_path / "side" / ".git")
+    beside = find_checked_out_commit(tmp_path / "side" / ".git")
     git("pack-refs", "--all")
-    packed = [commit_of(tmp_path / place / ".git") for place in ("clone", "side")]
+    packed = [find_checked_out_commit(tmp_path / place / ".git") for place in ("clone", "side")]
     git("checkout", "-q", "--detach", place="side")
 
     first, second = git("rev-parse", "main"), git("rev-parse", "side")
     assert [None, first, second, first, second, second] == [
-        unborn, loose, beside, *packed, commit_of(tmp_path / "side" / ".git")
+        unborn, loose, beside, *packed, find_checked_out_commit(tmp_path / "side" / ".git")
     ]  # fmt: skip
-    assert commit_of(tmp_path / ".git") is None
+    assert find_checked_out_commit(tmp_path / ".git") is None
 
 
 @pytest.mark.parametrize("head", [b"", b"garbage", b"ref: refs/heads/none", b"\xff\xfe", b"ref: \0"])
 def test_a_head_that_names_no_commit_is_none(head: bytes, tmp_path: Path) -> None:
     (tmp_path / "HEAD").write_bytes(head)
 
-    assert commit_of(tmp_path) is None
+    assert find_checked_out_commit(tmp_path) is None

@@ -21,11 +21,11 @@ from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
 from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.policy_file.starting_policy import make_starting_policy
-from deltacli.sharing.configuration.file_schema import shares_schema
+from deltacli.sharing.configuration.file_schema import make_shares_schema
 from deltacli.sharing.configuration.keys import TOP_KEYS as SHARES_KEYS
 from deltacli.sharing.configuration.keys import Keys
 from deltacli.sharing.configuration.shares_yaml import read_configuration
-from deltacli.sharing.configuration.starting import StartedTable, starting_configuration
+from deltacli.sharing.configuration.starting import StartedTable, make_starting_configuration
 from tests.cli.support import ROOT, deltacli, make_sample
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tasks").glob("*.md"))]
@@ -71,8 +71,10 @@ def test_the_schema_of_policies_accepts_every_policy_of_the_project() -> None:
 
 
 def test_the_schema_of_shares_accepts_every_configuration_of_the_project() -> None:
-    schema = shares_schema()
-    written = starting_configuration("shares.yaml", [StartedTable("s", "default", "t", "./t")], "shares.schema.json")
+    schema = make_shares_schema()
+    written = make_starting_configuration(
+        "shares.yaml", [StartedTable("s", "default", "t", "./t")], "shares.schema.json"
+    )
     parts = [part for block in blocks("yaml") if isinstance(part := yaml.safe_load(block), dict)]
 
     of_file = [part for part in parts if part.keys() <= SHARES_KEYS.keys()]
@@ -97,7 +99,7 @@ def misspelt(keys: Keys, above: Value, below: list[Any]) -> Iterator[tuple[str, 
 
 
 def test_a_key_that_the_server_refuses_is_found_by_the_schema(tmp_path: Path) -> None:
-    schema = Draft7Validator(shares_schema())
+    schema = Draft7Validator(make_shares_schema())
     file, start = tmp_path / "shares.yaml", {"version": 1, "shares": []}
 
     wrong = list(misspelt(SHARES_KEYS, start, [start]))
@@ -155,7 +157,7 @@ def test_init_writes_the_schema_beside_the_file_but_not_over_another_one(tmp_pat
     first = (tmp_path / "shares.yaml").read_text().splitlines()[0]
     assert "# yaml-language-server: $schema=./shares.schema.json" == first
     assert make_fleet_file_schema() == json.loads((tmp_path / "fleet.schema.json").read_text())
-    assert shares_schema() == json.loads((tmp_path / "shares.schema.json").read_text())
+    assert make_shares_schema() == json.loads((tmp_path / "shares.schema.json").read_text())
     assert ("{}", "# Policy file of deltacli") == (
         (tmp_path / "other.schema.json").read_text(),
         (tmp_path / "other.toml").read_text()[:25],
@@ -167,7 +169,7 @@ def test_init_writes_the_schema_beside_the_file_but_not_over_another_one(tmp_pat
 def test_what_has_the_name_of_the_schema_is_kept_and_named(command: str, kind: str, tmp_path: Path) -> None:
     make_sample(tmp_path / "lake" / "t")
     file, target = tmp_path / "own.schema.json", tmp_path / "lake" / "t" / "new.json"
-    schema = make_fleet_file_schema() if command == "fleet" else shares_schema()
+    schema = make_fleet_file_schema() if command == "fleet" else make_shares_schema()
     match kind:
         case "link":
             file.symlink_to(target)

@@ -20,7 +20,7 @@ from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
-from deltacli.cli.running.row_notes import EXPLAINED
+from deltacli.cli.running.problem_notes import PROBLEM_DESCRIPTIONS
 from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
@@ -123,14 +123,14 @@ def codes_of_the_source() -> set[str]:
                     named.add(id(name))  # before the name itself: parents come first
                 case ast.Constant(value=str(text)) if is_spelled_like_code(text) and id(node) not in named:
                     like.add(text)
-    areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *ERRORS}}
+    areas = {code.partition(".")[0] for code in {*given, *PROBLEM_DESCRIPTIONS, *ERRORS}}
     return given | {text for text in like if text.partition(".")[0] in areas}
 
 
 @pytest.mark.halved
 def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     explained = set(ERRORS)
-    problems_only = set(EXPLAINED) - explained
+    problems_only = set(PROBLEM_DESCRIPTIONS) - explained
     warnings_only = first_cells(section("Warnings", WIDENING) + section("Warnings", ALTERING)) - explained
     diagnosed = first_cells(section("Findings of a diagnosis", STORES)) - explained
     advised = first_cells(section("The advice", DOCTOR))
@@ -162,7 +162,7 @@ def test_errors_have_the_exit_code_that_is_declared() -> None:
 
 
 def test_every_problem_of_the_source_is_explained_and_no_other() -> None:
-    assert set(EXPLAINED) == first_cells(section("Problems"))
+    assert set(PROBLEM_DESCRIPTIONS) == first_cells(section("Problems"))
 
 
 def test_every_command_that_the_pages_name_exists() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.commands.fleet.plan import plan_result
 from deltacli.cli.render.fleet.check import policy_check_result
+from deltacli.cli.render.fleet.plan import plan_result
 from deltacli.cli.render.fleet.status import StatusResult, status_result
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import count_cells, shorten

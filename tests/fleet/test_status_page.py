@@ -429,13 +429,13 @@ def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     run_cli(["fleet", "run", "--yes", "-q"])
     rates: list[float | None] = []
-    throttled = CommandContext.throttled
+    limit_call_rate = CommandContext.limit_call_rate
 
     def noting(self: CommandContext, rate: float | None) -> CommandContext:
         rates.append(rate)
-        return throttled(self, rate)
+        return limit_call_rate(self, rate)
 
-    monkeypatch.setattr(CommandContext, "throttled", noting)
+    monkeypatch.setattr(CommandContext, "limit_call_rate", noting)
 
     run_cli(["fleet", "status", "--html", "site/index.html", "--pages", "site", "--write-pages", "-q"])
 

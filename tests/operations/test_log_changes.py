@@ -15,8 +15,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.execution import ChangeExecution
-from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
 from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.exact_plans import plan_expiry
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
@@ -76,7 +76,7 @@ def test_no_expiry_is_planned_by_a_clock_behind_the_log(how: str, tmp_path: Path
     plans: dict[str, Callable[[], object]] = {
         "plan": table.plan_expire_log,
         "dry run": lambda: table.expire_log(dry_run=True),
-        "fleet plan": lambda: plan_expiry_step(cast("CommandContext", None), table, policy, None),
+        "fleet plan": lambda: plan_expiry(cast("CommandContext", None), table, policy, None),
     }
 
     with pytest.raises(Refused) as refused:

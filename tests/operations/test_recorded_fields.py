@@ -21,7 +21,7 @@ from deltacli.changing.recorded_fields import (
     validate_uri,
     validate_version,
 )
-from deltacli.cli.running.trend_entries import Entry, read_trend
+from deltacli.cli.running.trend_entries import TrendEntry, read_trend
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.log.segment import BACKUP_LIST, MAX_TIME_MS, MAX_VERSION
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
@@ -218,7 +218,7 @@ def test_a_manifest_of_a_quarantine_that_no_vacuum_has_written_is_unfit(edit: di
 
 @pytest.mark.parametrize("edit", [*({"timestampMs": one} for one in WRONG_TIMES), {"exitCode": float("inf")}])
 def test_a_line_of_a_history_that_no_validate_has_written_is_refused(edit: dict[str, Any]) -> None:
-    line = json.loads(Entry(5, "log", {}, "error", [], [], 0).line("0"))
+    line = json.loads(TrendEntry(5, "log", {}, "error", [], [], 0).encode_line("0"))
     assert 1 == len(read_trend(json.dumps(line).encode(), "trend.ndjson"))
 
     with pytest.raises(UsageError, match=r"trend.ndjson:1"):

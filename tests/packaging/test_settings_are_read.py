@@ -59,9 +59,12 @@ def _code(root: Path = ROOT) -> Code:
                     found.names[name].add(place)
                 case ast.Name(id=name) | ast.Constant(value=str(name)):
                     found.names[name].add(place)
-                case ast.Call(func=ast.Attribute(ast.Name("settings"), "get"), args=[ast.Constant(value=str(key)), *_]):
+                case ast.Call(
+                    func=ast.Attribute(ast.Name("settings") | ast.Attribute(ast.Name("settings"), "values"), "get"),
+                    args=[ast.Constant(value=str(key)), *_],
+                ):
                     found.keys.add(key)
-                case ast.Call(func=ast.Name("configured"), args=[_, ast.Attribute(attr=variable), *_]):
+                case ast.Call(func=ast.Name("get_configured_choice"), args=[_, ast.Attribute(attr=variable), *_]):
                     found.keys.add(variable.lower())
     return found
 

@@ -21,7 +21,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.sharing.configuration.starting import catalog_of
+from deltacli.sharing.configuration.starting import make_catalog_of_directories
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import plain_rows
 from tests.support import corpus
@@ -96,7 +96,7 @@ def _root() -> Path:
 
 
 def _tables() -> list[SharedTable]:
-    catalog = catalog_of([str(_root())])
+    catalog = make_catalog_of_directories([str(_root())])
     return [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
 
 

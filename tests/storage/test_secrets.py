@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from botocore import exceptions as boto
 
-from deltacli.cli.options.configuration import parse_storage_option
+from deltacli.cli.options.option_values import parse_storage_option
 from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage, secrets
 from deltacli.storage.s3.errors import translate_botocore_error

@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, given_options_of_one_format, is_given
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT, get_format_options, is_option_used
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -47,7 +47,7 @@ _VERBS_WITH_OPTION: Mapping[str, tuple[Verb, ...]] = {
     "drop": (Verb.COMMENT, Verb.DEFAULT),
     "none": (Verb.CLUSTER,),
 }
-"""Option -> the kinds of change that it belongs to, for options of single changes."""
+"""Maps the parameter of an option to the kinds of change that it belongs to."""
 
 _WORD_OF_PROPERTIES: Mapping[Verb, str] = {Verb.SET: "KEY=VALUE", Verb.UNSET: "KEY"}
 """Changes that the command `properties` does on a Delta table, and the word that they need."""
@@ -180,77 +180,87 @@ def alter(
         drop=drop,
         none=none,
     )
-    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
-    _require_fitting(context, change, apply)
-
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    _require_matching_options(context, change, apply)
     mode = Mode(dry_run, yes, check)
 
-    def alter_delta(opened: Table) -> None:
+    def alter_delta(delta_table: Table) -> None:
+        """Change the columns or the metadata of a Delta table in one commit."""
         from deltacli.api.either_format import require_delta_log
-        from deltacli.cli.render.schemas.altering import wording_of_alteration
+        from deltacli.cli.render.schemas.altering import make_alteration_presentation
         from deltacli.cli.running.stream_notes import note_streams
         from deltacli.delta.evolution.requests import changes_of, read_changes
 
-        streams = note_streams(run, opened, checkpoints)
-        # The words mean something else on a Paimon table, so it is found out first which one this is.
-        require_delta_log(opened)
-        _require_change_of_delta(change, words or [], opened.uri)
-        prepared = opened.prepare_alter(
-            read_changes(_read(apply)) if apply is not None else changes_of(_known(change), words or [], details),
+        streams = note_streams(run, delta_table, checkpoints)
+        # On a Paimon table the words have another meaning, so make sure that this is a Delta table first.
+        require_delta_log(delta_table)
+        _refuse_paimon_change(change, words or [], delta_table.uri)
+        if apply is not None:
+            changes = read_changes(_read_changes_file(apply))
+        else:
+            assert change is not None, "_require_matching_options requires a change or a file"
+            changes = changes_of(change, words or [], details)
+        prepared_change = delta_table.prepare_alter(
+            changes,
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             commit_metadata=parse_commit_metadata(commit_metadata or []),
         )
-        run_change(run, prepared, wording_of_alteration(table, streams), mode)
+        run_change(run, prepared_change, make_alteration_presentation(table, streams), mode)
 
-    def alter_paimon(opened: Paimon) -> None:
-        from deltacli.cli.render.paimon import wording_of_schema
+    def alter_paimon(paimon_table: Paimon) -> None:
+        """Write a new version of the schema of a Paimon table."""
+        from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
-            raise make_format_error(OF_DELTA, f"alter {change}", {"path": opened.uri})
-        prepared = opened.prepare_alter(
-            read_changes(_read(apply)) if apply is not None else changes_of(_known(change), words or [], details),
-            allow_lossy=allow_lossy,
-            with_options=with_options,
-            min_paimon=min_paimon,
+            raise make_format_error(DELTA_FORMAT, f"alter {change}", {"path": paimon_table.uri})
+        if apply is not None:
+            changes = read_changes(_read_changes_file(apply))
+        else:
+            assert change is not None, "_require_matching_options requires a change or a file"
+            changes = changes_of(change, words or [], details)
+        prepared_change = paimon_table.prepare_alter(
+            changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon
         )
-        run_change(run, prepared, wording_of_schema(table, "alter"), mode)
+        run_change(run, prepared_change, make_schema_change_presentation(table, "alter"), mode)
 
     call_with_table(
         run,
         table,
         delta=alter_delta,
         paimon=alter_paimon,
-        options=options,
+        options=format_options,
         branch=branch,
         writes=not mode.only_plans,
     )
 
 
-def _known(change: Verb | None) -> Verb:
-    """Return the kind of change, which `_require_fitting` requires where there is no file."""
-    assert change is not None
-    return change
+def _refuse_paimon_change(change: Verb | None, words: Sequence[str], uri: str) -> None:
+    """Refuse `set` and `unset` on a Delta table. The hint is the command for the properties of a Delta table.
 
-
-def _require_change_of_delta(change: Verb | None, words: Sequence[str], uri: str) -> None:
-    """Require a change that Delta tables have. Raises UsageError, which names `properties` for options of Paimon."""
+    Raises:
+        UsageError: If the change is one of them.
+    """
     if change is None or change not in _WORD_OF_PROPERTIES:
         return
-    # Words that `properties` takes as they are. All others are replaced by a placeholder.
-    are_complete = bool(words) and (change == "unset" or all("=" in word for word in words))
-    property_words = words if are_complete else [_WORD_OF_PROPERTIES[change]]
+    # If `properties` does not accept the words as they are, the hint contains a placeholder.
+    is_accepted = bool(words) and (change == "unset" or all("=" in word for word in words))
+    property_words = words if is_accepted else [_WORD_OF_PROPERTIES[change]]
     raise make_format_error(
-        OF_PAIMON,
+        PAIMON_FORMAT,
         f"alter {change}",
         {"path": uri, "instead": "deltacli properties"},
         command("properties", change, *property_words),
     )
 
 
-def _require_fitting(context: typer.Context, change: Verb | None, apply: str | None) -> None:
-    """Raise UsageError unless there is one source of changes, and for options that its changes do not have."""
+def _require_matching_options(context: typer.Context, change: Verb | None, apply: str | None) -> None:
+    """Require either a change or a file of changes, and only options that belong to it.
+
+    Raises:
+        UsageError: If there are both or neither, or an option belongs to another kind of change.
+    """
     if (change is None) == (apply is None):
         raise UsageError(
             "a change is missing" if change is None else f"{change} and --apply exclude each other",
@@ -260,24 +270,26 @@ def _require_fitting(context: typer.Context, change: Verb | None, apply: str | N
 
     for name, verbs in _VERBS_WITH_OPTION.items():
         belongs_to_file = change is None and name in _OPTIONS_OF_FILES
-        if is_given(context, name) and change not in verbs and not belongs_to_file:
-            spelling = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{spelling} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
+        if is_option_used(context, name) and change not in verbs and not belongs_to_file:
+            option = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 
 
 _MAX_CHANGES_BYTES = 64 << 20
+"""The size of a file of changes above which it is refused, because it would not fit into memory as objects."""
 
 
-def _read(name: str) -> bytes:
+def _read_changes_file(name: str) -> bytes:
+    """Return the content of the file of `--apply`, or of stdin for `-`. Raises UsageError."""
     try:
         if name == _STDIN:
             data = sys.stdin.buffer.read(_MAX_CHANGES_BYTES + 1)
         else:
             with open(name, "rb") as file:
                 data = file.read(_MAX_CHANGES_BYTES + 1)
-    except OSError as fault:
+    except OSError as error:
         raise UsageError(
-            f"{name} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.change"
+            f"{name} cannot be read: {(error.strerror or str(error)).lower()}", code="usage.change"
         ) from None
     if len(data) > _MAX_CHANGES_BYTES:
         raise UsageError(f"{name} has more than {_MAX_CHANGES_BYTES:,} bytes", code="usage.change")

@@ -10,13 +10,13 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.given import given_options
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
-from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
+from deltacli.cli.options.given import get_used_options
+from deltacli.cli.options.moments import find_chosen_version, parse_timestamp_option
+from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, has_several_tables
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import EXPLAINED
+from deltacli.cli.running.problem_notes import PROBLEM_DESCRIPTIONS
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 
@@ -140,32 +140,36 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
     run: CommandContext = context.obj
-    if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+    if has_several_tables(tables):
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     if if_behind < 0:
         raise UsageError(f"--if-behind {if_behind} is negative")
-    parse_moment_of(version, timestamp)
-    options_that_write = [
-        *([] if layout is LayoutChoice.AUTO else ["layout"]),
-        *("parts", "rows_per_file"),
-        *(["if_behind"] if if_behind else []),
-        *("force", "dry_run"),
-    ]
+    # Report an invalid timestamp before any table is opened.
+    parse_timestamp_option(version, timestamp)
 
+    # `--layout auto` and `--if-behind 0` are the defaults, so they do not contradict `--verify`.
+    writing_parameters = ["parts", "rows_per_file", "force", "dry_run"]
+    if if_behind:
+        writing_parameters.insert(2, "if_behind")
+    if layout is not LayoutChoice.AUTO:
+        writing_parameters.insert(0, "layout")
     mode = Mode(dry_run)
 
-    def use(run: CommandContext, table: str) -> None:
-        opened = run.open_table(table, writes=not (verify or dry_run))
+    def checkpoint_table(run: CommandContext, name: str) -> None:
+        """Write a checkpoint of one table, or verify its checkpoints."""
+        table = run.open_table(name, writes=not (verify or dry_run))
         if verify:
-            given = given_options(context, *options_that_write)
-            if given:
-                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(given)}")
-            _verify(run, table, opened, chosen_version(opened, version, timestamp))
+            writing_options = get_used_options(context, *writing_parameters)
+            if writing_options:
+                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(writing_options)}")
+            _verify(run, name, table, find_chosen_version(table, version, timestamp))
             return
-        change = opened.prepare_checkpoint(
-            version=chosen_version(opened, version, timestamp),
+
+        change = table.prepare_checkpoint(
+            version=find_chosen_version(table, version, timestamp),
             layout=None if layout is LayoutChoice.AUTO else layout,
             parts=parts,
             rows_per_file=rows_per_file,
@@ -174,51 +178,76 @@ def checkpoint(
             if_behind=if_behind,
             force=force,
         )
-        run_change(run, change, _wording(run, table, opened), mode)
+        run_change(run, change, _CheckpointPresenter(run, name, table).make_presentation(), mode)
 
-    if is_several(tables):
-        run_many(run, tables, use, mode)
+    if has_several_tables(tables):
+        run_on_tables(run, tables, checkpoint_table, mode)
     else:
-        use(run, tables[0])
+        checkpoint_table(run, tables[0])
 
 
 def _verify(run: CommandContext, name: str, table: Table, version: int | None) -> None:
-    """Write how existing checkpoints compare with the log. Raises Exit if one is wrong."""
-    from deltacli.cli.render.log_files import verifications
+    """Compare the existing checkpoints of a version with the log, and write the result.
+
+    Raises:
+        Exit: If a checkpoint differs from the log.
+    """
+    from deltacli.cli.render.checkpoint import verifications
 
     outcomes = table.verify_checkpoints(version=version)
-    if run.part is not None:
-        run.part.state_outcome(sum(len(outcome.checkpoint.files) for outcome in outcomes), None)
+    if run.table_run is not None:
+        files = sum(len(outcome.checkpoint.files) for outcome in outcomes)
+        run.table_run.record_outcome(files, None)
     run.write(verifications(table.uri, outcomes))
     if any(outcome.is_wrong for outcome in outcomes):
-        run.say_next(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
+        run.suggest_command(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
         raise Exit(EXIT_FINDINGS)
 
 
-def _wording(run: CommandContext, name: str, table: Table) -> Wording[CheckpointPlan, CheckpointResult]:
-    """Return how a checkpoint is told. The problems of the log are noted, those that are found later as well."""
-    from deltacli.cli.render.log_files import checkpoint_result
+class _CheckpointPresenter:
+    """Presents the plan and the result of a checkpoint, with notes on the problems of the log.
 
-    noted: list[str] = []
+    If a checkpoint of the same version turns out to be corrupt, the change is planned again. The second plan has that
+    problem in addition. Only this problem is noted then.
+    """
 
-    def notes(plan: CheckpointPlan) -> list[str]:
-        problems = [f"{problem}: {EXPLAINED[problem]}" for problem in plan.snapshot.problems]
-        noted[:] = [*problems, *plan.notes]
-        return noted
+    def __init__(self, run: CommandContext, name: str, table: Table) -> None:
+        self._run = run
+        self._name = name
+        self._table = table
+        self._written_notes: list[str] = []
 
-    def show(result: CheckpointResult) -> SingleResult:
-        known = list(noted)
-        # It was planned again if the checkpoint of its version turned out corrupt, which is a problem of its own.
-        for note in notes(result.plan):
-            if note not in known:
-                run.note(f"note: {note}")
-        return checkpoint_result(table.uri, result)
+    def make_presentation(self) -> ChangePresentation[CheckpointPlan, CheckpointResult]:
+        """Return the presentation of the change."""
+        return ChangePresentation(
+            build_question=None,
+            build_plan_result=self._build_plan_result,
+            build_outcome_result=self._build_result,
+            suggest_after_change=self._suggest_verification,
+            list_notes=self._list_notes,
+            count_changed_files=_count_files,
+        )
 
-    return Wording(
-        question=None,
-        planned=lambda plan, is_plan: show(table.preview_checkpoint(plan, dry_run=is_plan)),
-        done=show,
-        following=lambda result: f"deltacli checkpoint {quote_table(name)} --verify --version {result.version}",
-        notes=notes,
-        achieved=lambda result: (len(result.files), sum(file.size_bytes for file in result.files)),
-    )
+    def _build_plan_result(self, plan: CheckpointPlan, is_dry_run: bool) -> SingleResult:
+        return self._build_result(self._table.preview_checkpoint(plan, dry_run=is_dry_run))
+
+    def _build_result(self, result: CheckpointResult) -> SingleResult:
+        from deltacli.cli.render.checkpoint import checkpoint_result
+
+        written_notes = self._written_notes
+        for note in self._list_notes(result.plan):
+            if note not in written_notes:
+                self._run.note(f"note: {note}")
+        return checkpoint_result(self._table.uri, result)
+
+    def _list_notes(self, plan: CheckpointPlan) -> list[str]:
+        problems = [f"{problem}: {PROBLEM_DESCRIPTIONS[problem]}" for problem in plan.snapshot.problems]
+        self._written_notes = [*problems, *plan.notes]
+        return self._written_notes
+
+    def _suggest_verification(self, result: CheckpointResult) -> str:
+        return f"deltacli checkpoint {quote_table(self._name)} --verify --version {result.version}"
+
+
+def _count_files(result: CheckpointResult) -> tuple[int, int]:
+    return len(result.files), sum(file.size_bytes for file in result.files)

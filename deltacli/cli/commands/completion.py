@@ -17,7 +17,7 @@ from deltacli.core.errors import UsageError
 app = typer.Typer(add_completion=False)
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
-"""Shell -> its script in `completions/` of the repository, generated from the command tree."""
+"""Maps a shell to its script in the directory `completions`. The scripts are generated from the command tree."""
 
 
 @app.command("completion", cls=TextCommand, epilog=exit_codes())
@@ -40,27 +40,29 @@ def completion(
       deltacli completion fish | source
     """
     run: CommandContext = context.obj
-    script = _read(_script_of(shell))
-    with run.sink() as sink:
+    script = _read_script(_get_script_name(shell))
+    with run.open_result() as sink:
         sink.write(script)
 
 
-def _read(name: str) -> bytes:
-    """Return a script: the wheel has it in the package, a clone at its top level."""
+def _get_script_name(shell: str) -> str:
+    """Return the file name of the script of a shell. Raises UsageError if there is none."""
+    name = SCRIPTS.get(shell)
+    if name is None:
+        raise UsageError(
+            f"there is no completion for {shell!r}",
+            code="usage.shell",
+            facts={"expected": ", ".join(SCRIPTS)},
+            hint="deltacli completion bash",
+        )
+    return name
+
+
+def _read_script(name: str) -> bytes:
+    """Return the content of a script. A wheel contains it in the package, a clone at its top level."""
     try:
         script = pkgutil.get_data("deltacli.cli", f"completions/{name}")
     except FileNotFoundError:
         script = Path(__file__).parents[3].joinpath("completions", name).read_bytes()
     assert script is not None, "the loader of the package cannot read data"
     return script
-
-
-def _script_of(shell: str) -> str:
-    if script := SCRIPTS.get(shell):
-        return script
-    raise UsageError(
-        f"there is no completion for {shell!r}",
-        code="usage.shell",
-        facts={"expected": ", ".join(SCRIPTS)},
-        hint="deltacli completion bash",
-    )

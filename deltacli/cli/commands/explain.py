@@ -8,16 +8,17 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.given import get_format_options
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.explain import explain_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.core.errors import is_shared, quote_table, quote_word
 
 if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.operations.explain import Explanation
 
@@ -70,31 +71,41 @@ def explain(
       deltacli explain ./tbl --json
     """
     run: CommandContext = context.obj
-    chosen_clients = tuple(clients or ())
-    supposed_changes = tuple(changes or ())
+    client_names = tuple(clients or ())
+    hypothetical_changes = tuple(changes or ())
 
-    def show(explanation: Explanation) -> None:
-        run.write(explain_result(explanation))
-        if explanation.gap is not None:
-            raise explanation.gap
-        if run.is_on_screen and explanation.paimon_traits is None and not is_shared(table):
-            run.say_next(_choose_next_command(explanation, quote_table(table)))
+    def show_delta(delta_table: Table) -> None:
+        note_staged_commits(run, delta_table)
+        _write_explanation(run, table, delta_table.explain(clients=client_names, changes=hypothetical_changes))
 
-    def show_delta(opened: Table) -> None:
-        note_staged(run, opened)
-        show(opened.explain(clients=chosen_clients, changes=supposed_changes))
+    def show_paimon(paimon_table: Paimon) -> None:
+        _write_explanation(run, table, paimon_table.explain(clients=client_names))
 
     call_with_table(
         run,
         table,
         delta=show_delta,
-        paimon=lambda opened: show(opened.explain(clients=chosen_clients)),
-        options=given_options_of_one_format(context, delta=("changes",)),
+        paimon=show_paimon,
+        options=get_format_options(context, delta=("changes",)),
     )
 
 
+def _write_explanation(run: CommandContext, table: str, explanation: Explanation) -> None:
+    """Write an explanation. Raises the error that made it incomplete, if there is one."""
+    run.write(explain_result(explanation))
+    if explanation.gap is not None:
+        raise explanation.gap
+    if run.is_on_screen and explanation.paimon_traits is None and not is_shared(table):
+        run.suggest_command(_choose_next_command(explanation, quote_table(table)))
+
+
 def _choose_next_command(explanation: Explanation, name: str) -> str:
-    """Return the command that shows the errors of the log, the features, or the plan of the change that is supposed."""
+    """Return the command that shows errors in the log, the features, or the plan of the hypothetical change.
+
+    Args:
+        explanation: What the command has shown.
+        name: The table, quoted for a shell.
+    """
     if explanation.warnings:
         return f"deltacli validate {name}"
     if not explanation.supposed:

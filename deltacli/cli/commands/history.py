@@ -9,14 +9,15 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options_of_one_format
-from deltacli.cli.options.moments import parse_end
+from deltacli.cli.options.given import get_format_options
+from deltacli.cli.options.moments import parse_range_end
 from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
 from deltacli.cli.output.columns import choose_columns
 from deltacli.cli.render.history import HistoryResult, choose_history_columns, make_history_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged, settle_limit
+from deltacli.cli.running.problem_notes import note_staged_commits
+from deltacli.cli.running.row_notes import choose_row_limit
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
@@ -71,45 +72,56 @@ def history(
       deltacli history ./paimon_tbl --branch dev
     """
     run: CommandContext = context.obj
-    most = settle_limit(run, limit)
-    begin = parse_end("--from", first, run.clock)
-    end = parse_end("--to", last, run.clock)
+    row_limit = choose_row_limit(run, limit)
+    begin = parse_range_end("--from", first, run.clock)
+    end = parse_range_end("--to", last, run.clock)
     if begin.version is not None and end.version is not None and begin.version > end.version:
-        other_words = remove_option(remove_option(invocation.arguments, "--from"), "--to")
-        swapped = repeat_command([*other_words, "--from", str(end.version), "--to", str(begin.version)])
-        raise UsageError(f"--to {end.version} is before --from {begin.version}", hint=swapped)
+        raise _make_reversed_range_error(begin.version, end.version)
 
-    def show(result: HistoryResult | PaimonHistoryResult) -> None:
-        run.write(result)
-        for note in result.notes(table, on_screen=run.is_on_screen):
-            run.note(note)
-
-    def show_delta(opened: Table) -> None:
-        chosen = choose_history_columns(columns, run.clock, counts=counts)
-        found = opened.history(
+    def show_delta(delta_table: Table) -> None:
+        """Show the commits of a Delta table."""
+        history_columns = choose_history_columns(columns, run.clock, counts=counts)
+        table_history = delta_table.history(
             from_version=begin.version,
             from_timestamp_ms=begin.timestamp_ms,
             to_version=end.version,
             to_timestamp_ms=end.timestamp_ms,
-            limit=most,
+            limit=row_limit,
             counts=counts,
         )
-        result = make_history_result(found, chosen, run.clock)
-        # Commits with in-commit timestamps may be those of a catalog, which may have newer ones.
-        if any("inCommitTimestamp" in (item.commit_info or ()) for item in found.items[:1]):
-            note_staged(run, opened)
-        show(result)
+        result = make_history_result(table_history, history_columns, run.clock)
+        # Every table that a catalog manages has in-commit timestamps. Its catalog may have newer versions.
+        if any("inCommitTimestamp" in (item.commit_info or ()) for item in table_history.items[:1]):
+            note_staged_commits(run, delta_table)
+        _write_history(run, table, result)
 
-    def show_paimon(opened: Paimon) -> None:
+    def show_paimon(paimon_table: Paimon) -> None:
+        """Show the snapshots and the versions of the schema of a Paimon table."""
         from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
 
         if columns is not None and run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
-        chosen = choose_columns(paimon_history_columns(run.clock()), columns)
-        found = opened.history(limit=most, with_manifests=refs)
-        for note in found.notes:
+        history_columns = choose_columns(paimon_history_columns(run.clock()), columns)
+        table_history = paimon_table.history(limit=row_limit, with_manifests=refs)
+        for note in table_history.notes:
             run.note(f"note: {note}")
-        show(PaimonHistoryResult(found, chosen, is_chosen=bool(columns)))
+        result = PaimonHistoryResult(table_history, history_columns, is_chosen=bool(columns))
+        _write_history(run, table, result)
 
-    options = given_options_of_one_format(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
-    call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=options, branch=branch)
+    format_options = get_format_options(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
+    call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=format_options, branch=branch)
+
+
+def _write_history(run: CommandContext, table: str, result: HistoryResult | PaimonHistoryResult) -> None:
+    run.write(result)
+    for note in result.notes(table, on_screen=run.is_on_screen):
+        run.note(note)
+
+
+def _make_reversed_range_error(first_version: int, last_version: int) -> UsageError:
+    """Return the error for `--from 9 --to 3`. The hint swaps the versions."""
+    other_words = remove_option(remove_option(invocation.arguments, "--from"), "--to")
+    swapped_range = ["--from", str(last_version), "--to", str(first_version)]
+    return UsageError(
+        f"--to {last_version} is before --from {first_version}", hint=repeat_command([*other_words, *swapped_range])
+    )

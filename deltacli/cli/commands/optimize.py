@@ -8,7 +8,13 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.tables import (
+    CommitMetadataOption,
+    DryRunOption,
+    TablesArgument,
+    YesOption,
+    has_several_tables,
+)
 from deltacli.cli.options.values import (
     join_names,
     make_duration_parser,
@@ -23,7 +29,7 @@ from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
@@ -170,8 +176,9 @@ def optimize(
     from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
-    if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+    if has_several_tables(tables):
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
@@ -179,7 +186,8 @@ def optimize(
     order = join_names(zorder, "--zorder")
     added_keys = parse_commit_metadata(commit_metadata or [])
 
-    def use(run: CommandContext, table: str) -> None:
+    def optimize_table(run: CommandContext, table: str) -> None:
+        """Rewrite the files of one table."""
         change = run.open_table(table, writes=not mode.only_plans).prepare_optimize(
             where=where,
             target_size=target_size,
@@ -195,55 +203,64 @@ def optimize(
             temp_dir=temp_dir,
             commit_metadata=added_keys,
         )
-        run_change(run, change, _wording(table), mode)
+        run_change(run, change, _make_presentation(table), mode)
 
-    if is_several(tables):
-        run_many(run, tables, use, mode)
+    if has_several_tables(tables):
+        run_on_tables(run, tables, optimize_table, mode)
     else:
-        use(run, tables[0])
+        optimize_table(run, tables[0])
 
 
-def _wording(table: str) -> Wording[OptimizePlan, OptimizeOutcome]:
+def _make_presentation(table: str) -> ChangePresentation[OptimizePlan, OptimizeOutcome]:
+    """Return how an optimization is presented. If files cannot be read, their repair is suggested first."""
     from deltacli.cli.render.optimize import optimize_result
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
 
-    name = quote_table(table)
-    return Wording(
-        question=_question,
-        planned=lambda plan, _: optimize_result(plan, None),
-        done=lambda outcome: optimize_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
-        facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
-        before=lambda plan: _before(plan, table) if plan.unreadable else None,
-        deed=_deed,
-        achieved=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
+    def suggest_repair(plan: OptimizePlan) -> str | None:
+        if not plan.unreadable:
+            return None
+        return fill_table(plan.way_out or command("validate", level="data"), table)
+
+    def suggest_history(outcome: OptimizeOutcome) -> str | None:
+        return f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None
+
+    return ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=lambda plan, _: optimize_result(plan, None),
+        build_outcome_result=lambda outcome: optimize_result(outcome.plan, outcome),
+        suggest_after_change=suggest_history,
+        list_consent_facts=_list_unreadable_files,
+        suggest_before_change=suggest_repair,
+        get_file_action=_get_file_action,
+        count_changed_files=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
     )
 
 
-def _before(plan: OptimizePlan, table: str) -> str:
-    """Return what helps before files that cannot be read are rewritten, else what shows what is wrong with them."""
-    return fill_table(plan.way_out or command("validate", level="data"), table)
+def _list_unreadable_files(plan: OptimizePlan) -> dict[str, str]:
+    """Return the facts about files that cannot be read, and the command that should be run first."""
+    if not plan.unreadable:
+        return {}
+    facts = {"unreadable": f"{plural(len(plan.unreadable), 'file')}, left alone"}
+    if plan.way_out is not None:
+        facts["first"] = plan.way_out
+    return facts
 
 
-def _unreadable(plan: OptimizePlan) -> dict[str, str]:
-    count = f"{plural(len(plan.unreadable), 'file')}, left alone"
-    return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
-
-
-def _deed(plan: OptimizePlan) -> tuple[str, FileTotals]:
+def _get_file_action(plan: OptimizePlan) -> tuple[str, FileTotals]:
     from deltacli.changing.file_totals import FileTotals
 
-    return _verb(plan), FileTotals(plan.selection.files, plan.selection.size_bytes)
+    return _choose_verb(plan), FileTotals(plan.selection.files, plan.selection.size_bytes)
 
 
-def _verb(plan: OptimizePlan) -> str:
-    return "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
+def _choose_verb(plan: OptimizePlan) -> str:
+    if plan.rules.purge:
+        return "purge"
+    return "rewrite" if plan.order is None else "sort"
 
 
-def _question(plan: OptimizePlan) -> str:
-    chosen = plan.selection
-    which = "" if plan.request.where is None else f" where {plan.request.where}"
-    return (
-        f"{_verb(plan)} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
-        f"{plural(chosen.outputs, 'new file')} in {plural(len(plan.groups), 'commit')}"
-    )
+def _build_question(plan: OptimizePlan) -> str:
+    selection = plan.selection
+    condition = "" if plan.request.where is None else f" where {plan.request.where}"
+    files = f"{plural(selection.files, 'file')} ({format_size(selection.size_bytes)})"
+    new_files = f"{plural(selection.outputs, 'new file')} in {plural(len(plan.groups), 'commit')}"
+    return f"{_choose_verb(plan)} {files} of {plan.table.uri}{condition}: {new_files}"

@@ -13,7 +13,7 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand, SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.streams import (
     AllowStreamLossOption,
     CheckpointsOption,
@@ -23,9 +23,9 @@ from deltacli.cli.options.streams import (
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.render.settings import change_result, drop_result, features_result, properties_result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_catalog
+from deltacli.cli.running.problem_notes import note_unpublished_versions
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table
@@ -45,10 +45,12 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-Settings = TypeVar("Settings", "FeaturesOutcome", "PropertiesOutcome")
+Outcome = TypeVar("Outcome", "FeaturesOutcome", "PropertiesOutcome")
 
 
 class PropertyChange(StrEnum):
+    """The word after the table of `properties`."""
+
     GET = "get"
     SET = "set"
     UNSET = "unset"
@@ -107,8 +109,8 @@ def properties(
       deltacli properties ./tbl unset owner --yes
     """
     run: CommandContext = context.obj
-    writes = change in (PropertyChange.SET, PropertyChange.UNSET)
-    opened = run.open_table(table, writes=writes and not dry_run)
+    is_change = change in (PropertyChange.SET, PropertyChange.UNSET)
+    delta_table = run.open_table(table, writes=is_change and not dry_run)
     if change is None or change is PropertyChange.GET:
         if force or upgrade_protocol or dry_run or yes or commit_metadata or checkpoints:
             raise UsageError(
@@ -116,89 +118,118 @@ def properties(
                 "unset"
             )
         if change is not None and not items:
-            raise _without_key(change)
-        _show_properties(run, table, opened, None if change is None else items or [])
+            raise _make_missing_key_error(change)
+        _show_properties(run, table, delta_table, None if change is None else items or [])
         return
-    prepared = _prepare_change(
-        opened,
+
+    prepared_change = _prepare_property_change(
+        delta_table,
         change,
         items or [],
         force=force,
         upgrade_protocol=upgrade_protocol,
         commit_metadata=parse_commit_metadata(commit_metadata or []),
     )
-    streams = note_streams(run, opened, checkpoints)
-    run_change(run, prepared, _wording_of_properties(table, change, streams), Mode(dry_run, yes))
+    streams = note_streams(run, delta_table, checkpoints)
+    presentation = _make_properties_presentation(table, change, streams)
+    run_change(run, prepared_change, presentation, Mode(dry_run, yes))
 
 
-def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
-    """Write the properties with these keys; with None, all of them."""
-    listed = table.list_properties()
-    snapshot = listed.snapshot
-    shown = listed.items
+def _show_properties(run: CommandContext, name: str, table: Table, keys: Sequence[str] | None) -> None:
+    """Write the properties of a table.
+
+    Args:
+        run: The run of the command.
+        name: The table as the user typed it.
+        table: The table.
+        keys: The properties to show. None: all properties.
+
+    Raises:
+        UsageError: If a key is probably misspelled, or the table is shared and its server does not send properties.
+    """
+    table_properties = table.list_properties()
+    properties = table_properties.items
     if keys is not None:
-        if not listed.is_complete and {*keys} - {item.key for item in listed.items}:
-            raise _not_told("these properties", spelling)
-        shown = _chosen(run, listed.items, keys)
-    run.write(properties_result(table.uri, snapshot.version, shown))
-    note_catalog(run, snapshot)
-    if not listed.is_complete and keys is None:
+        unknown_keys = set(keys) - {item.key for item in properties}
+        if unknown_keys and not table_properties.is_complete:
+            raise _make_not_shared_error("these properties", name)
+        properties = _select_properties(run, properties, keys)
+    run.write(properties_result(table.uri, table_properties.snapshot.version, properties))
+
+    note_unpublished_versions(run, table_properties.snapshot)
+    if keys is None and not table_properties.is_complete:
         run.note("note: other properties are unknown: the sharing server answers in the parquet format")
-    is_sound = all(item.is_valid and item.is_known is not False for item in shown)
-    if listed.is_complete or not is_sound:
-        run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quote_table(spelling)}")
+    has_errors = any(not item.is_valid or item.is_known is False for item in properties)
+    if has_errors:
+        run.suggest_command(f"deltacli validate {quote_table(name)}")
+    elif table_properties.is_complete:
+        run.suggest_command(f"deltacli features {quote_table(name)}")
 
 
-def _not_told(what: str, spelling: str) -> UsageError:
+def _make_not_shared_error(subject: str, name: str) -> UsageError:
     return UsageError(
-        f"the sharing server answers in the parquet format, which does not have {what} of the table",
+        f"the sharing server answers in the parquet format, which does not have {subject} of the table",
         code="share.read-only",
-        hint=f"deltacli snapshot {quote_table(spelling)}",
+        hint=f"deltacli snapshot {quote_table(name)}",
     )
 
 
-def _wording_of_properties(
-    spelling: str, change: PropertyChange, streams: StreamsReport | None
-) -> Wording[PropertiesOutcome, PropertiesOutcome]:
-    """Return how a change of properties is told; `streams` are queries that it may stop."""
+def _make_properties_presentation(
+    name: str, change: PropertyChange, streams: StreamsReport | None
+) -> ChangePresentation[PropertiesOutcome, PropertiesOutcome]:
+    """Return the presentation of a change of properties. Its notes name the queries of `streams` that it would stop."""
 
-    def question(planned: PropertiesOutcome) -> str:
-        count = len(planned.plan.changes)
-        return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}"
+    def build_question(outcome: PropertiesOutcome) -> str:
+        count = len(outcome.plan.changes)
+        return f"{change} {count} {'property' if count == 1 else 'properties'} of {outcome.table}"
 
-    def notes(planned: PropertiesOutcome) -> Iterable[str]:
-        if planned.refused is not None:
+    def list_notes(outcome: PropertiesOutcome) -> Iterable[str]:
+        if outcome.refused is not None:
             return
-        yield from planned.plan.cautions
-        if streams is not None and not planned.is_noop:
-            protocol = None if planned.features is None else planned.features.protocol_after
-            yield from streams.describe_stopped(metadata=planned.plan.metadata, protocol=protocol)
+        yield from outcome.plan.cautions
+        if streams is not None and not outcome.is_noop:
+            protocol = None if outcome.features is None else outcome.features.protocol_after
+            yield from streams.describe_stopped(metadata=outcome.plan.metadata, protocol=protocol)
 
-    return replace(_wording(spelling, question), notes=notes)
-
-
-def _without_key(change: PropertyChange) -> UsageError:
-    what = "KEY=VALUE" if change is PropertyChange.SET else "KEY"
-    return UsageError(f"{change}: missing argument {what}", hint=repeat_command([*invocation.arguments, what]))
+    return replace(_make_presentation(name, build_question), list_notes=list_notes)
 
 
-def _chosen(run: CommandContext, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
-    """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
+def _make_missing_key_error(change: PropertyChange) -> UsageError:
+    metavar = "KEY=VALUE" if change is PropertyChange.SET else "KEY"
+    return UsageError(f"{change}: missing argument {metavar}", hint=repeat_command([*invocation.arguments, metavar]))
+
+
+def _select_properties(
+    run: CommandContext, properties: Sequence[ShownProperty], keys: Sequence[str]
+) -> list[ShownProperty]:
+    """Return the properties with some keys, in the order of the keys. Keys that are not set are noted.
+
+    Raises:
+        UsageError: If a key is unknown and similar to a known one.
+    """
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
-    found, known = {one.key: one for one in properties}, set(known_keys())
+    properties_by_key = {item.key: item for item in properties}
+    valid_keys = set(known_keys())
+    selected_properties: list[ShownProperty] = []
     for key in dict.fromkeys(keys):
-        if key in found:
+        if key in properties_by_key:
+            selected_properties.append(properties_by_key[key])
             continue
-        if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
-            words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set", hint=repeat_command(words)).suggest(key, near)
+
+        similar_key = None
+        if key not in valid_keys:
+            similar_key = nearest_name(key, valid_keys | set(properties_by_key), ignores_case=True)
+        if similar_key:
+            words = [similar_key if word == key else word for word in invocation.arguments]
+            raise UsageError(f"{key} is not set", hint=repeat_command(words)).suggest(key, similar_key)
+
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
-    return [found[key] for key in dict.fromkeys(keys) if key in found]
+    return selected_properties
 
 
-def _prepare_change(
+def _prepare_property_change(
     table: Table,
     change: PropertyChange,
     items: list[str],
@@ -207,59 +238,85 @@ def _prepare_change(
     upgrade_protocol: bool,
     commit_metadata: Mapping[str, str],
 ) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
-    """Return the change of the words behind `set` or `unset`. Raises UsageError."""
+    """Return the change for the words after `set` or `unset`.
+
+    Args:
+        table: The table.
+        change: `set` or `unset`.
+        items: The words: `KEY=VALUE` after `set`, keys after `unset`.
+        force: The value of `--force`.
+        upgrade_protocol: The value of `--upgrade-protocol`.
+        commit_metadata: Additional keys of the commit.
+
+    Raises:
+        UsageError: If there are no words, a word has the wrong form, or an option is for `set` only.
+    """
     from deltacli.delta.protocol.property_changes import pairs_of
 
     if not items:
-        raise _without_key(change)
+        raise _make_missing_key_error(change)
     if change is PropertyChange.UNSET:
         if force:
             raise UsageError("--force requires set; unset accepts any existing key")
         if upgrade_protocol:
             raise UsageError("--upgrade-protocol requires set")
         return table.prepare_unset_properties(items, commit_metadata=commit_metadata)
+
     if any("=" not in item for item in items):
-        raise _without_value(items)
+        raise _make_missing_value_error(items)
     return table.prepare_set_properties(
         pairs_of(items), force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
     )
 
 
-def _without_value(items: Sequence[str]) -> UsageError:
-    """Return the error for a key without `=` and a value, with the plan of the change that was perhaps meant."""
+def _make_missing_value_error(items: Sequence[str]) -> UsageError:
+    """Return the error for a word without `=` after `set`. The hint is the dry run of the probable change.
+
+    set delta.logRetentionDuration=30 days  ->  set 'delta.logRetentionDuration=30 days'
+    set delta.appendOnly true               ->  set delta.appendOnly=true
+    set delta.appendOnly                    ->  set delta.appendOnly=DEFAULT
+    """
     from deltacli.delta.protocol.known_properties import MEANINGS, right_spelling
 
     words = [word for word in invocation.arguments if word != "--yes"]
-    given = next(item for item in items if "=" not in item)
-    key = right_spelling(given) or given
-    place = words.index(given)
-    if place and words[place - 1] in items:  # KEY=30 days
-        given = f"{words[place - 1]} {given}"
-        key, words[place - 1 : place + 1] = given.partition("=")[0], [given]
+    wrong_item = next(item for item in items if "=" not in item)
+    position = words.index(wrong_item)
+    if position and words[position - 1] in items:
+        # The word belongs to the value of the item before it: the quotes of `KEY=30 days` are missing.
+        wrong_item = f"{words[position - 1]} {wrong_item}"
+        key = wrong_item.partition("=")[0]
+        words[position - 1 : position + 1] = [wrong_item]
     else:
-        following = [*takewhile(lambda word: word in items and "=" not in word, words[place + 1 :])]  # KEY VALUE
-        value = " ".join(following) or MEANINGS.get(key, ("", None))[1] or "true"
-        words[place : place + 1 + len(following)] = [f"{key}={value}"]
+        key = right_spelling(wrong_item) or wrong_item
+        value_words = list(takewhile(lambda word: word in items and "=" not in word, words[position + 1 :]))
+        _, default = MEANINGS.get(key, ("", None))
+        value = " ".join(value_words) or default or "true"
+        words[position : position + 1 + len(value_words)] = [f"{key}={value}"]
     return UsageError(
-        f"{given!r} is not of the form KEY=VALUE",
+        f"{wrong_item!r} is not of the form KEY=VALUE",
         code="usage.property",
         facts={"expected": f"{key}=VALUE"},
         hint=repeat_command(words) if "--dry-run" in words else repeat_command_with_flags(words, ["--dry-run"]),
     )
 
 
-def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
-    """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
-    history = f"deltacli history {quote_table(spelling)} --limit 1"
-    return Wording(
-        question=question,
-        planned=lambda planned, _: change_result(planned, is_done=False),
-        done=lambda made: change_result(made, is_done=True),
-        following=lambda made: None if made.committed_version is None else history,
+def _make_presentation(name: str, build_question: Callable[[Outcome], str]) -> ChangePresentation[Outcome, Outcome]:
+    """Return the presentation of a change of properties or features, with a question of its own."""
+
+    def suggest_history(outcome: Outcome) -> str | None:
+        return None if outcome.committed_version is None else f"deltacli history {quote_table(name)} --limit 1"
+
+    return ChangePresentation(
+        build_question=build_question,
+        build_plan_result=lambda outcome, _: change_result(outcome, is_done=False),
+        build_outcome_result=lambda outcome: change_result(outcome, is_done=True),
+        suggest_after_change=suggest_history,
     )
 
 
 class FeatureChange(StrEnum):
+    """The word after the table of `features`."""
+
     ADD = "add"
     DROP = "drop"
 
@@ -332,20 +389,23 @@ def features(
       deltacli features ./tbl drop v2Checkpoint --truncate-history --protect-streams './chk/*' --dry-run
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=change is not None and not dry_run)
+    delta_table = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if dry_run or yes or commit_metadata or checkpoints:
             raise UsageError("--commit-metadata, --checkpoints, --dry-run and --yes require add or drop")
         _require_no_protection(context)
-        _show_features(run, table, opened)
+        _show_features(run, table, delta_table)
         return
+
     added_keys = parse_commit_metadata(commit_metadata or [])
-    if not names or (change is FeatureChange.DROP and len(names) > 1):
-        what = "one feature is dropped at a time" if names else "missing argument FEATURE"
-        raise UsageError(f"{change}: {what}", hint="deltacli features --help")
+    if not names:
+        raise UsageError(f"{change}: missing argument FEATURE", hint="deltacli features --help")
+    if change is FeatureChange.DROP and len(names) > 1:
+        raise UsageError(f"{change}: one feature is dropped at a time", hint="deltacli features --help")
+
     mode = Mode(dry_run, yes)
     if change is FeatureChange.DROP:
-        dropping = opened.prepare_drop_features(
+        drop = delta_table.prepare_drop_features(
             names[0],
             truncate_history=truncate_history,
             protect_streams=tuple(protect_streams or ()),
@@ -353,69 +413,75 @@ def features(
             allow_stream_loss=tuple(allow_stream_loss or ()),
             commit_metadata=added_keys,
         )
-        streams = note_streams(run, opened, checkpoints)
-        run_change(run, dropping, _wording_of_drop(table, streams), mode)
+        streams = note_streams(run, delta_table, checkpoints)
+        run_change(run, drop, _make_drop_presentation(table, streams), mode)
         return
+
     _require_no_protection(context)
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
-    adding = opened.prepare_add_features(names, commit_metadata=added_keys)
-    streams = note_streams(run, opened, checkpoints)
-    run_change(run, adding, _wording_of_addition(table, streams), mode)
+    addition = delta_table.prepare_add_features(names, commit_metadata=added_keys)
+    streams = note_streams(run, delta_table, checkpoints)
+    run_change(run, addition, _make_addition_presentation(table, streams), mode)
 
 
 def _require_no_protection(context: typer.Context) -> None:
-    """Require that no option is given that protects streaming queries: only a drop deletes what they need."""
-    given = given_options(context, "protect_streams", "ignore_streams_older_ms", "allow_stream_loss")
-    if given:
-        raise UsageError(f"{given[0]} requires drop with --truncate-history")
+    """Refuse options that protect streaming queries. Only a drop with `--truncate-history` deletes old versions."""
+    protection_options = get_used_options(context, "protect_streams", "ignore_streams_older_ms", "allow_stream_loss")
+    if protection_options:
+        raise UsageError(f"{protection_options[0]} requires drop with --truncate-history")
 
 
-def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
-    listed = opened.list_features()
-    if listed.items is None:
-        raise _not_told("the protocol", spelling)
-    snapshot = listed.snapshot
-    run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, listed.items))
-    note_catalog(run, snapshot)
-    if not is_shared(spelling):
-        run.say_next(f"deltacli explain {quote_table(spelling)}")
+def _show_features(run: CommandContext, name: str, table: Table) -> None:
+    table_features = table.list_features()
+    if table_features.items is None:
+        raise _make_not_shared_error("the protocol", name)
+    snapshot = table_features.snapshot
+    run.write(features_result(table.uri, snapshot.version, snapshot.protocol, table_features.items))
+    note_unpublished_versions(run, snapshot)
+    if not is_shared(name):
+        run.suggest_command(f"deltacli explain {quote_table(name)}")
 
 
-def _wording_of_addition(spelling: str, streams: StreamsReport | None) -> Wording[FeaturesOutcome, FeaturesOutcome]:
-    """Return how an addition of features is told; `streams` are queries that it may stop."""
+def _make_addition_presentation(
+    name: str, streams: StreamsReport | None
+) -> ChangePresentation[FeaturesOutcome, FeaturesOutcome]:
+    """Return the presentation of added features. Its notes name the queries of `streams` that it would stop."""
 
-    def question(planned: FeaturesOutcome) -> str:
-        listed = ", ".join(addition.name for addition in planned.plan.added)
-        return f"add {listed} to the protocol of {planned.table} permanently"
+    def build_question(outcome: FeaturesOutcome) -> str:
+        features = ", ".join(addition.name for addition in outcome.plan.added)
+        return f"add {features} to the protocol of {outcome.table} permanently"
 
-    def notes(planned: FeaturesOutcome) -> Iterable[str]:
-        if streams is None or planned.is_noop or planned.refused is not None:
+    def list_notes(outcome: FeaturesOutcome) -> Iterable[str]:
+        if streams is None or outcome.is_noop or outcome.refused is not None:
             return ()
-        return streams.describe_stopped(metadata=None, protocol=planned.plan.protocol_after)
+        return streams.describe_stopped(metadata=None, protocol=outcome.plan.protocol_after)
 
-    return replace(_wording(spelling, question), notes=notes)
+    return replace(_make_presentation(name, build_question), list_notes=list_notes)
 
 
-def _wording_of_drop(spelling: str, streams: StreamsReport | None) -> Wording[FeatureDrop, FeatureDrop]:
-    """Return how a drop of a feature is told; `streams` are queries that it may stop or cut off."""
+def _make_drop_presentation(name: str, streams: StreamsReport | None) -> ChangePresentation[FeatureDrop, FeatureDrop]:
+    """Return the presentation of a dropped feature.
 
-    def question(planned: FeatureDrop) -> str:
-        return f"drop the feature {planned.name} of {planned.table.uri}: {'; '.join(planned.steps)}"
+    Its notes name the queries of `streams` that would stop, or would lack versions that are deleted.
+    """
 
-    def notes(planned: FeatureDrop) -> Iterable[str]:
+    def build_question(drop: FeatureDrop) -> str:
+        return f"drop the feature {drop.name} of {drop.table.uri}: {'; '.join(drop.steps)}"
+
+    def list_notes(drop: FeatureDrop) -> Iterable[str]:
         if streams is None:
             return
-        first_version_left = planned.find_first_version_left()
-        if first_version_left is not None:
-            yield from streams.describe_cut_off(first_version_left)
-        metadata = planned.find_changed_metadata()
-        yield from streams.describe_stopped(metadata=metadata, protocol=dict(planned.protocol_after))
+        first_remaining_version = drop.find_first_version_left()
+        if first_remaining_version is not None:
+            yield from streams.describe_cut_off(first_remaining_version)
+        metadata = drop.find_changed_metadata()
+        yield from streams.describe_stopped(metadata=metadata, protocol=dict(drop.protocol_after))
 
-    return Wording(
-        notes=notes,
-        question=question,
-        planned=lambda planned, _: drop_result(planned),
-        done=drop_result,
-        following=lambda _: f"deltacli history {quote_table(spelling)} --limit 10",
+    return ChangePresentation(
+        build_question=build_question,
+        build_plan_result=lambda drop, _: drop_result(drop),
+        build_outcome_result=drop_result,
+        suggest_after_change=lambda _: f"deltacli history {quote_table(name)} --limit 10",
+        list_notes=list_notes,
     )

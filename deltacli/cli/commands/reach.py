@@ -13,7 +13,7 @@ from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
 from deltacli.cli.render.reach import reach_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import duration_argument
@@ -59,22 +59,30 @@ def reach(
       deltacli reach ./tbl --json
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table)
-    found = opened.reach(retention_ms=retention_ms)
-    run.write(reach_result(found))
-    note_staged(run, opened)
-    note_streams(run, opened, checkpoints)
+    delta_table = run.open_table(table)
+    table_reach = delta_table.reach(retention_ms=retention_ms)
+    run.write(reach_result(table_reach))
+    note_staged_commits(run, delta_table)
+    note_streams(run, delta_table, checkpoints)
     if run.is_on_screen and not is_shared(table):
-        run.say_next(_choose_next_command(found, retention_ms, quote_table(table)))
+        run.suggest_command(_choose_next_command(table_reach, retention_ms, quote_table(table)))
 
 
-def _choose_next_command(reach: TableReach, retention_ms: int | None, name: str) -> str:
-    """Return the command that shows what is missing, what would be deleted, or who made the versions."""
-    prefix = reach.find_prefix_to_allow()
+def _choose_next_command(table_reach: TableReach, retention_ms: int | None, name: str) -> str:
+    """Return the command that shows missing files, files that may be deleted next, or who committed the versions.
+
+    Args:
+        table_reach: Which versions can be read.
+        retention_ms: The value of `--retention` in milliseconds.
+        name: The table, quoted for a shell.
+    """
+    prefix = table_reach.find_prefix_to_allow()
     if prefix is not None:
         return f"deltacli reach {name} --allow-external {quote_table(prefix)}"
-    if reach.newest_version not in reach.readable:
+    if table_reach.newest_version not in table_reach.readable:
         return f"deltacli validate {name} --level storage"
     if retention_ms is not None:
         return f"deltacli vacuum {name} --retention {duration_argument(retention_ms)} --dry-run"
-    return f"deltacli vacuum {name} --dry-run" if reach.next and reach.next.lost else f"deltacli history {name}"
+    if table_reach.next and table_reach.next.lost:
+        return f"deltacli vacuum {name} --dry-run"
+    return f"deltacli history {name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterRowsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_end, parse_moment_of
+from deltacli.cli.options.moments import parse_range_end, parse_timestamp_option
 from deltacli.cli.options.tables import (
     ChangedColumnsOption,
     FirstVersionOption,
@@ -27,15 +27,13 @@ from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.problem_notes import note_disputed_damages, note_unpublished_versions, note_version_problems
 from deltacli.cli.running.row_notes import (
-    judge_left_out,
-    note_catalog,
-    note_disputed,
-    note_findings,
+    check_omitted_columns,
+    choose_row_limit,
+    note_omitted_content,
     note_rows,
-    note_what_is_missing,
-    require_file,
-    settle_limit,
+    require_parquet_output,
     write_directory,
 )
 from deltacli.core.errors import UsageError
@@ -45,7 +43,9 @@ from deltacli.delta.schema.types import type_json
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
-    from deltacli.table.scan import Scan
+    from deltacli.core.typing import JsonObject
+    from deltacli.operations.read.changes import Changes
+    from deltacli.table.scan import ArrowRows, Scan
 
 app = typer.Typer(add_completion=False)
 
@@ -86,93 +86,103 @@ def read(
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
-    require_file(run)
-    most = settle_limit(run, limit)
+    require_parquet_output(run)
+    row_limit = choose_row_limit(run, limit)
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
-    opened = run.open_table(table)
-    if count:
-        _count(run, opened, where, version, at_ms)
-        return
 
+    delta_table = run.open_table(table)
+    if count:
+        _write_count(run, delta_table, where, version, at_ms)
+        return
     if explain:
-        snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
+        snapshot = delta_table.snapshot(version=version, timestamp_ms=at_ms)
         scan: Scan = snapshot.scan(columns=columns, where=where, row_ids=row_ids)
     else:
-        version_scan = opened.scan(
+        version_scan = delta_table.scan(
             columns=columns,
             where=where,
             row_ids=row_ids,
-            limit=_compute_read_limit(run, most),
+            limit=_compute_read_limit(run, row_limit),
             version=version,
             timestamp_ms=at_ms,
         )
         scan = version_scan
         snapshot = version_scan.snapshot
-    note_findings(run, snapshot, at_ms)
+
+    note_version_problems(run, snapshot, at_ms)
     if not explain:
-        judge_left_out(run, scan)
+        check_omitted_columns(run, scan)
     if run.directory is not None:
-        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
+        write_directory(run, delta_table.uri, "rows", {"version": scan.version}, scan.write_parquet, row_limit)
     elif explain:
         from deltacli.cli.render.data.file_list import ScanResult
 
-        _write(run, ScanResult(opened.uri, scan, most), most)
+        _write_rows(run, ScanResult(delta_table.uri, scan, row_limit), row_limit)
     else:
-        # The log says how many rows there are, not how many meet a condition.
-        count_all = partial(opened.find_row_count, snapshot) if where is None else lambda: None
-        _write(run, _make_rows_result(snapshot.table.uri, scan, count_all, most), most)
-    note_rows(run, scan, opened.address, snapshot.problems)
+        # The log contains the number of all rows, but not of those that match a condition.
+        count_all = partial(delta_table.find_row_count, snapshot) if where is None else lambda: None
+        _write_rows(run, _make_rows_result(snapshot.table.uri, scan, count_all, row_limit), row_limit)
+    note_rows(run, scan, delta_table.address, snapshot.problems)
 
 
-def _compute_read_limit(run: CommandContext, most: int) -> int | None:
-    """Return the number of rows to read: one more than is shown, to find out whether there are more.
+def _compute_read_limit(run: CommandContext, row_limit: int) -> int | None:
+    """Return how many rows to read. None: all rows.
+
+    One more row is read than is shown, so that the result can say whether there are more. All rows that are read are
+    written to an output directory, so no additional row is read for one.
 
     Args:
-        run: The context of the command. Into a directory, all rows that are read are written.
-        most: The number of rows to show. 0 for all.
+        run: The run of the command.
+        row_limit: How many rows to show. 0: all rows.
     """
-    if not most:
+    if not row_limit:
         return None
     if run.directory is not None:
-        return most
-    return min(most + 1, MAX_INT64)
+        return row_limit
+    return min(row_limit + 1, MAX_INT64)
 
 
-def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None], most: int) -> RowsResult:
+def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None], row_limit: int) -> RowsResult:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
-    types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
-    about = {"version": scan.version, "columns": types}
-    rows = Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out, count=count_all)
-    return RowsResult(rows, most)
+    fields = {"version": scan.version, "columns": _describe_columns(scan)}
+    rows = Rows("deltacli.read", "row", uri, fields, scan.schema, scan, scan.left_out, count=count_all)
+    return RowsResult(rows, row_limit)
 
 
-def _write(run: CommandContext, result: FramedResult, most: int) -> None:
+def _describe_columns(rows: ArrowRows) -> list[JsonObject]:
+    return [{"name": column.name, "type": type_json(column.data_type)} for column in rows.columns]
+
+
+def _write_rows(run: CommandContext, result: FramedResult, row_limit: int) -> None:
     run.write(result)
-    note_what_is_missing(run, result.written, most)
+    note_omitted_content(run, result.written, row_limit)
 
 
-def _count(run: CommandContext, table: Table, where: str | None, version: int | None, at_ms: int | None) -> None:
-    """Write the number of rows."""
-    count = table.count_rows(where=where, version=version, timestamp_ms=at_ms)
-    snapshot = count.snapshot
-    note_catalog(run, snapshot)
-    note_disputed(run, snapshot)
-    rows = count.rows
-    if count.scan is not None:
-        note_rows(run, count.scan, snapshot.table.address, snapshot.problems)
-    content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if count.is_from_log else "data"}
+def _write_count(run: CommandContext, table: Table, where: str | None, version: int | None, at_ms: int | None) -> None:
+    """Write the number of rows, counted by the log if it contains the number of rows of every file."""
+    row_count = table.count_rows(where=where, version=version, timestamp_ms=at_ms)
+    snapshot = row_count.snapshot
+    note_unpublished_versions(run, snapshot)
+    note_disputed_damages(run, snapshot)
+    # Counts the rows now. The notes below are known only after that.
+    rows = row_count.rows
+    if row_count.scan is not None:
+        note_rows(run, row_count.scan, snapshot.table.address, snapshot.problems)
+
+    content = {
+        "version": snapshot.version,
+        "rows": rows,
+        "countedFrom": "log" if row_count.is_from_log else "data",
+    }
     sections = [Section("rows", [format_count(rows)])]
     run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: sections, [content], ("version", "rows")))
-
-
-_CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 @app.command("changes", cls=ClusterRowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
@@ -219,26 +229,24 @@ def write_changes(
     row_ids: bool,
     limit: int | None,
 ) -> None:
-    """Write the changes of rows of a table, which may be a shared one.
+    """Write the row changes of a table, which may be a shared table.
 
     Args:
         run: The run of the command.
-        table: The table as the user wrote it.
-        first: The first version, or the time at which the range begins, as it was written.
-        last: The end of the range; None: the newest version.
-        columns: The columns to show; None: all.
+        table: The table as the user typed it.
+        first: The value of `--from`: a version or a time.
+        last: The value of `--to`. None: the newest version.
+        columns: The columns to show. None: all columns.
         where: A condition on the rows.
-        row_ids: Whether the ids of rows are shown.
-        limit: Value of `--limit`.
+        row_ids: Whether row ids are shown.
+        limit: The value of `--limit`.
     """
-    from deltacli.cli.render.data.rows import Rows, RowsResult
-
-    begin = parse_end("--from", first, run.clock)
-    end = parse_end("--to", last, run.clock)
-    require_file(run)
-    most = settle_limit(run, limit)
-    opened = run.open_table(table)
-    found = opened.changes(
+    begin = parse_range_end("--from", first, run.clock)
+    end = parse_range_end("--to", last, run.clock)
+    require_parquet_output(run)
+    row_limit = choose_row_limit(run, limit)
+    delta_table = run.open_table(table)
+    row_changes = delta_table.changes(
         from_version=begin.version,
         from_timestamp_ms=begin.timestamp_ms,
         to_version=end.version,
@@ -246,26 +254,49 @@ def write_changes(
         columns=columns,
         where=where,
         row_ids=row_ids,
-        limit=_compute_read_limit(run, most),
+        limit=_compute_read_limit(run, row_limit),
     )
-    note_findings(run, found.snapshot, None)
-    judge_left_out(run, found)
+    note_version_problems(run, row_changes.snapshot, None)
+    check_omitted_columns(run, row_changes)
+
+    versions = {"fromVersion": row_changes.from_version, "toVersion": row_changes.to_version}
     if run.directory is not None:
-        versions = {"fromVersion": found.from_version, "toVersion": found.to_version}
-        write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
-        for note in found.notes:
-            run.note(f"note: {note}")
-        note_rows(run, found, opened.address, found.snapshot.problems)
+        write_directory(run, delta_table.uri, "changes", versions, row_changes.write_parquet, row_limit)
+        _note_row_changes(run, row_changes, delta_table.address)
         return
-    about = {
-        "fromVersion": found.from_version,
-        "toVersion": found.to_version,
-        "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
-    }
-    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, found.left_out, first=_CHANGE[:1])
-    result = RowsResult(rows, most)
+
+    result = _make_changes_result(delta_table.uri, row_changes, versions, row_limit)
     run.write(result)
-    for note in found.notes:
+    _note_row_changes(run, row_changes, delta_table.address)
+    note_omitted_content(run, result.written, row_limit)
+
+
+def _note_row_changes(run: CommandContext, row_changes: Changes, table: str) -> None:
+    """Note how commits were read. This is known only after the rows were read.
+
+    Args:
+        run: The run of the command.
+        row_changes: The row changes.
+        table: The address of the table, for suggested commands.
+    """
+    for note in row_changes.notes:
         run.note(f"note: {note}")
-    note_rows(run, found, opened.address, found.snapshot.problems)
-    note_what_is_missing(run, result.written, most)
+    note_rows(run, row_changes, table, row_changes.snapshot.problems)
+
+
+def _make_changes_result(uri: str, row_changes: Changes, versions: Mapping[str, int], row_limit: int) -> RowsResult:
+    """Return row changes as a result. The type of a change is the first column."""
+    from deltacli.cli.render.data.rows import Rows, RowsResult
+
+    fields = {**versions, "columns": _describe_columns(row_changes)}
+    rows = Rows(
+        "deltacli.changes",
+        "change",
+        uri,
+        fields,
+        row_changes.schema,
+        row_changes,
+        row_changes.left_out,
+        first=("_change_type",),
+    )
+    return RowsResult(rows, row_limit)

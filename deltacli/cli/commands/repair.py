@@ -11,7 +11,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.findings import LevelChoice
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.tables import (
     AcceptCommitsOption,
     ApplyPlanOption,
@@ -29,7 +29,7 @@ from deltacli.cli.options.values import (
 )
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
@@ -47,10 +47,19 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _PLANNING_OPTIONS = (
-    *("level", "select", "sources", "accept_commits", "accept_empty_commits", "accept_loss", "partition_values"),
-    *("allow_in_use", "max_missing", "quarantine", "commit_metadata"),
+    "level",
+    "select",
+    "sources",
+    "accept_commits",
+    "accept_empty_commits",
+    "accept_loss",
+    "partition_values",
+    "allow_in_use",
+    "max_missing",
+    "quarantine",
+    "commit_metadata",
 )
-"""Parameters that change what is planned, which a saved plan has already."""
+"""Parameters that affect the plan. A saved plan was made with its own ones."""
 
 
 @app.command(
@@ -174,37 +183,31 @@ def repair(
     the reason. A dry run lists them, too, and never exits with 1.
     """
     run: CommandContext = context.obj
-    how = RepairOptions(save_plan=save_plan, apply=apply, undo=undo, dry_run=dry_run, yes=yes)
-    modes = {"--save-plan": how.save_plan, "--apply": how.apply, "--undo": how.undo}
-    chosen = [name for name, value in modes.items() if value is not None]
-    if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} exclude each other")
-    if how.apply is not None or how.undo is not None:
-        planning_options = given_options(context, *_PLANNING_OPTIONS)
-        if planning_options:
-            raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(planning_options)}")
+    options = RepairOptions(save_plan=save_plan, apply=apply, undo=undo, dry_run=dry_run, yes=yes)
+    _require_one_mode(context, options)
     accepted_versions = join_versions(accept_commits, "--accept-commits")
     accepted_empty_versions = join_versions(accept_empty_commits, "--accept-empty-commits")
     added_keys = parse_commit_metadata(commit_metadata or [])
-    selected = join_names(select, "--select")
-    if selected:
-        from deltacli.cli.running.finding_filter import require_known
+    selected_rules = join_names(select, "--select")
+    if selected_rules:
+        from deltacli.cli.running.rule_selection import require_known_rules
 
-        require_known(run, "validate", list(CATALOGUE.rules), selected, ())
-    mode = Mode(how.dry_run or how.save_plan is not None, how.yes)
-    opened = run.open_table(table, writes=not mode.only_plans)
-    repair_command = RepairCommand(run, table, opened, how, mode)
-    if how.undo is not None:
-        repair_command.undo(how.undo)
+        require_known_rules(run, "validate", list(CATALOGUE.rules), selected_rules, ())
+
+    delta_table = run.open_table(table, writes=not options.mode.only_plans)
+    repair_command = RepairCommand(run, table, delta_table, options)
+    if undo is not None:
+        repair_command.undo(undo)
         return
-    if how.apply is not None:
-        repair_command.repair(opened.prepare_saved_repair(how.apply, dry_run=mode.dry_run))
+    if apply is not None:
+        repair_command.repair(delta_table.prepare_saved_repair(apply, dry_run=options.mode.dry_run))
         return
-    if how.save_plan is not None:
-        require_file_outside_tables(how.save_plan, "--save-plan")
-    change = opened.prepare_repair(
+
+    if save_plan is not None:
+        require_file_outside_tables(save_plan, "--save-plan")
+    change = delta_table.prepare_repair(
         level=level,
-        select=selected,
+        select=selected_rules,
         sources=tuple(sources or ()),
         accept_commits=accepted_versions,
         accept_empty_commits=accepted_empty_versions,
@@ -214,14 +217,22 @@ def repair(
         max_missing=max_missing,
         quarantine=quarantine,
         commit_metadata=added_keys,
-        dry_run=mode.dry_run,
+        dry_run=options.mode.dry_run,
     )
     repair_command.repair(change)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepairOptions:
-    """What the command does with the plan."""
+    """The options of `repair` that choose its mode.
+
+    Attributes:
+        save_plan: The file to which the plan is saved.
+        apply: The file of a saved plan to execute.
+        undo: The backup whose files are put back.
+        dry_run: Whether nothing is changed.
+        yes: Whether the user has agreed on the command line.
+    """
 
     save_plan: str | None = None
     apply: str | None = None
@@ -229,131 +240,180 @@ class RepairOptions:
     dry_run: bool = False
     yes: bool = False
 
+    @property
+    def mode(self) -> Mode:
+        """The mode for `run_change`. A plan that is saved is not executed."""
+        return Mode(self.dry_run or self.save_plan is not None, self.yes)
+
+
+def _require_one_mode(context: typer.Context, options: RepairOptions) -> None:
+    """Require that the options select one mode, and that a saved plan or a backup comes without planning options.
+
+    Raises:
+        UsageError: If options of several modes are combined.
+    """
+    mode_options = {"--save-plan": options.save_plan, "--apply": options.apply, "--undo": options.undo}
+    used_modes = [name for name, value in mode_options.items() if value is not None]
+    if len(used_modes) > 1:
+        raise UsageError(f"{' and '.join(used_modes)} exclude each other")
+    if options.apply is None and options.undo is None:
+        return
+    planning_options = get_used_options(context, *_PLANNING_OPTIONS)
+    if planning_options:
+        raise UsageError(f"{used_modes[0]} takes no options for planning: {', '.join(planning_options)}")
+
 
 class RepairCommand(NamedTuple):
-    """A run of the command: the table and the form of its output.
+    """One run of `repair` on a table.
 
     Attributes:
-        run: The run.
-        name: The table as the user wrote it.
+        run: The run of the command.
+        name: The table as the user typed it.
         table: The table.
-        how: What the command does with the plan.
-        mode: The same, as changes know it.
+        options: The mode of the command.
     """
 
     run: CommandContext
     name: str
     table: Table
-    how: RepairOptions
-    mode: Mode
+    options: RepairOptions
 
     def repair(self, change: PreparedChange[RepairPlan, RepairOutcome]) -> None:
-        """Plan; save the plan, or ask, execute and report. Errors that are left are findings."""
-        from deltacli.cli.render.validate.repair import repair_result
+        """Plan the repair; then save the plan, or ask and execute it.
 
+        Raises:
+            Refused: If steps of the plan are refused, and no step can be executed.
+            Exit: If errors remain that cannot be repaired.
+        """
         plans: list[RepairPlan] = []
 
-        def planned(plan: RepairPlan, is_plan: bool) -> Result:
+        def build_plan_result(plan: RepairPlan, is_dry_run: bool) -> Result:
+            from deltacli.cli.render.validate.repair import repair_result
+
             plans.append(plan)
-            if self.how.save_plan is not None:
-                invocation.writes(self.how.save_plan)
-                self.table.save_repair_plan(plan, self.how.save_plan)
-            return repair_result(plan, None, self.name, is_plan=is_plan)
+            if self.options.save_plan is not None:
+                invocation.record_output(self.options.save_plan)
+                self.table.save_repair_plan(plan, self.options.save_plan)
+            return repair_result(plan, None, self.name, is_plan=is_dry_run)
 
-        def done(outcome: RepairOutcome) -> Result:
-            self._note_undo("put the replaced files back", outcome.backup_uri)
-            return repair_result(outcome.plan, outcome, self.name)
-
-        def following(outcome: RepairOutcome) -> str | None:
-            if outcome.plan.errors:
-                return None
-            return f"deltacli validate {quote_table(self.name)} --level {outcome.plan.request.level}"
-
-        wording = Wording(
-            question=lambda plan: "; ".join(filter(None, [_question(plan), _stays_refused(plan)])),
-            planned=planned,
-            done=done,
-            following=following,
-            before=self._before,
-            facts=_way_past,
-            is_finding=lambda result: result.has_errors and not self.mode.dry_run,
+        presentation = ChangePresentation(
+            build_question=_build_question,
+            build_plan_result=build_plan_result,
+            build_outcome_result=self._build_outcome_result,
+            suggest_after_change=self._suggest_validation,
+            suggest_before_change=self._suggest_before_change,
+            list_consent_facts=_list_overrides,
+            is_finding=lambda result: result.has_errors and not self.options.mode.dry_run,
         )
         try:
-            run_change(self.run, change, wording, self.mode)
+            run_change(self.run, change, presentation, self.options.mode)
         except Refused as refused:
-            if plans and len(plans[-1].refusals) > 1 and refused.code == plans[-1].refusals[0].code:
-                refused.facts["also"] = "; ".join(refusal.message for refusal in plans[-1].refusals[1:])
-                refused.facts.update(_way_past(plans[-1]))
+            if plans:
+                _add_other_refusals(refused, plans[-1])
             raise
 
-    def _before(self, plan: RepairPlan) -> str | None:
-        """Return the command that executes a saved plan, or names a source where errors are left for lack of one."""
-        if self.how.save_plan is not None:
-            apply = f"deltacli repair {quote_table(self.name)} --apply {quote_word(self.how.save_plan)} --yes"
-            return apply if plan.planned else None
-        return (
-            repeat_command_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
-        )
-
     def undo(self, backup: str) -> None:
-        """Put the files of a backup back."""
+        """Put the files of a backup back.
+
+        Args:
+            backup: The directory of the backup.
+        """
         from deltacli.cli.render.validate.repair import put_back_result
 
-        def question(plan: UndoPlan) -> str:
-            amount = f"{plural(plan.amount.files, 'file')} ({format_size(plan.amount.size_bytes)})"
-            return f"put {amount} back in {self.table.uri}, as before the repair"
+        def build_question(plan: UndoPlan) -> str:
+            files = f"{plural(plan.amount.files, 'file')} ({format_size(plan.amount.size_bytes)})"
+            return f"put {files} back in {self.table.uri}, as before the repair"
 
-        def done(found: PutBack) -> Result:
-            self._note_undo("put back what was replaced", found.kept)
-            return put_back_result(self.table.uri, backup, found, dry_run=False)
+        def build_outcome_result(outcome: PutBack) -> Result:
+            self._note_undo("put back what was replaced", outcome.kept)
+            return put_back_result(self.table.uri, backup, outcome, dry_run=False)
 
-        wording = Wording(
-            question=question,
-            planned=lambda plan, _: put_back_result(self.table.uri, backup, plan.amount, dry_run=True),
-            done=done,
-            following=lambda _: None,
+        presentation = ChangePresentation(
+            build_question=build_question,
+            build_plan_result=lambda plan, _: put_back_result(self.table.uri, backup, plan.amount, dry_run=True),
+            build_outcome_result=build_outcome_result,
+            suggest_after_change=lambda _: None,
         )
-        run_change(self.run, self.table.prepare_undo_repair(backup), wording, self.mode)
+        run_change(self.run, self.table.prepare_undo_repair(backup), presentation, self.options.mode)
 
-    def _note_undo(self, what: str, kept: str | None) -> None:
+    def _build_outcome_result(self, outcome: RepairOutcome) -> Result:
+        from deltacli.cli.render.validate.repair import repair_result
+
+        self._note_undo("put the replaced files back", outcome.backup_uri)
+        return repair_result(outcome.plan, outcome, self.name)
+
+    def _suggest_validation(self, outcome: RepairOutcome) -> str | None:
+        if outcome.plan.errors:
+            return None
+        return f"deltacli validate {quote_table(self.name)} --level {outcome.plan.request.level}"
+
+    def _suggest_before_change(self, plan: RepairPlan) -> str | None:
+        """Return the command that executes a saved plan, or the same command with a source of the missing files."""
+        if self.options.save_plan is not None:
+            if not plan.planned:
+                return None
+            return f"deltacli repair {quote_table(self.name)} --apply {quote_word(self.options.save_plan)} --yes"
+        if plan.is_noop and plan.lacks_source:
+            return repeat_command_with(invocation.arguments, "--from", "COPY")
+        return None
+
+    def _note_undo(self, purpose: str, backup_uri: str | None) -> None:
+        """Note the command that undoes a change, if replaced files were kept in a backup."""
         from deltacli.cli.render.validate.repair import below_table
 
-        if kept is not None:
-            place = quote_table(below_table(kept, self.table.uri, self.name))
-            self.run.note(f"note: to {what}: deltacli repair {quote_table(self.name)} --undo {place}")
+        if backup_uri is not None:
+            backup = quote_table(below_table(backup_uri, self.table.uri, self.name))
+            self.run.note(f"note: to {purpose}: deltacli repair {quote_table(self.name)} --undo {backup}")
 
 
-def _question(plan: RepairPlan) -> str:
-    loss = plan.loss
+def _build_question(plan: RepairPlan) -> str:
+    """Return the question, which names the loss of rows and the steps that stay refused."""
     changes = len({step.work for step in plan.planned})
-    what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
+    question = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
+    loss = plan.loss
     if loss.files:
         rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")
-        what += f", giving up {plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
-    return f"{what}, and what follows from them" if plan.is_partial else what
+        question += f", giving up {plural(loss.files, 'file')} with {rows} ({format_size(loss.size_bytes)})"
+    if plan.is_partial:
+        question += ", and what follows from them"
+
+    refused_steps = sum(step.is_refused for step in plan.steps)
+    if refused_steps:
+        question += f"; {_describe_refused_steps(plan, refused_steps)}"
+    return question
 
 
-def _stays_refused(plan: RepairPlan) -> str | None:
-    """Return how many steps stay refused after the consent, and why; None without one."""
-    left = sum(step.is_refused for step in plan.steps)
-    if not left:
-        return None
-    reasons = [
-        one.message.partition(", ")[0] + (f" ({_lifting(one)})" if _lifting(one) else "") for one in plan.refusals
-    ]
-    verb = "stays" if left == 1 else "stay"
-    return f"{left:,} of {plural(len(plan.steps), 'step')} {verb} refused: {'; '.join(reasons)}"
+def _describe_refused_steps(plan: RepairPlan, refused_steps: int) -> str:
+    """Return the number of steps that will not be executed, and the reasons with the options that override them."""
+    reasons = []
+    for refusal in plan.refusals:
+        reason = refusal.message.partition(", ")[0]
+        override = _find_override(refusal)
+        reasons.append(f"{reason} ({override})" if override else reason)
+    verb = "stays" if refused_steps == 1 else "stay"
+    return f"{refused_steps:,} of {plural(len(plan.steps), 'step')} {verb} refused: {'; '.join(reasons)}"
 
 
-def _lifting(refusal: Refusal) -> str | None:
-    ways = (way for name, way in refusal.facts.items() if name.startswith(("to give them up", "to repair")))
-    return next(ways, None)
+def _find_override(refusal: Refusal) -> str | None:
+    """Return the option that overrides a refusal, such as `--accept-loss`; None if there is none."""
+    for name, option in refusal.facts.items():
+        if name.startswith(("to give them up", "to repair")):
+            return option
+    return None
 
 
-def _way_past(plan: RepairPlan) -> dict[str, str]:
-    """Return the dry run with every option that a plan lacks; nothing where one of the refusals has no option."""
-    lifting = [way for way in map(_lifting, plan.refusals) if way is not None]
-    if not lifting or len(lifting) < len(plan.refusals):
+def _list_overrides(plan: RepairPlan) -> dict[str, str]:
+    """Return the dry run that overrides all refusals of a plan. Empty if one of them cannot be overridden."""
+    overrides = [option for option in map(_find_override, plan.refusals) if option is not None]
+    if not overrides or len(overrides) < len(plan.refusals):
         return {}
     words = [word for word in invocation.arguments if word not in ("--dry-run", "--yes")]
-    return {"to make all steps": repeat_command_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}
+    override_words = " ".join(overrides).split()
+    return {"to make all steps": repeat_command_with_flags(words, [*override_words, "--dry-run"])}
+
+
+def _add_other_refusals(refused: Refused, plan: RepairPlan) -> None:
+    """Add the other refusals of a plan to the error, which is about the first one."""
+    if len(plan.refusals) > 1 and refused.code == plan.refusals[0].code:
+        refused.facts["also"] = "; ".join(refusal.message for refusal in plan.refusals[1:])
+        refused.facts.update(_list_overrides(plan))

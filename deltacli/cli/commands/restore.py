@@ -10,11 +10,11 @@ import typer
 from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import UsageError, quote_table
@@ -109,7 +109,7 @@ def restore(
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = parse_timestamp_option(version, timestamp)
     if version is None and at_ms is None:
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",
@@ -118,8 +118,8 @@ def restore(
         )
     added_keys = parse_commit_metadata(commit_metadata or [])
     mode = Mode(dry_run, yes, check)
-    opened = run.open_table(table, writes=not mode.only_plans)
-    change = opened.prepare_restore(
+    delta_table = run.open_table(table, writes=not mode.only_plans)
+    change = delta_table.prepare_restore(
         version=version,
         timestamp_ms=at_ms,
         where=where,
@@ -128,18 +128,15 @@ def restore(
         allow_removals=allow_removals,
         commit_metadata=added_keys,
     )
-    streams = note_streams(run, opened, checkpoints)
-    run_change(run, change, _wording(table, streams), mode)
+    streams = note_streams(run, delta_table, checkpoints)
+    run_change(run, change, _make_presentation(table, streams), mode)
 
 
-def _wording(table: str, streams: StreamsReport | None) -> Wording[RestorePlan, RestoreOutcome]:
-    """Return how a restore is told; `streams` are queries that it may stop."""
+def _make_presentation(table: str, streams: StreamsReport | None) -> ChangePresentation[RestorePlan, RestoreOutcome]:
+    """Return the presentation of a restore. Its notes name the streaming queries of `streams` that it would stop."""
     from deltacli.cli.render.restore import restore_result
 
-    def following(outcome: RestoreOutcome) -> str | None:
-        return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
-
-    def describe_stopped(plan: RestorePlan) -> Iterable[str]:
+    def list_stopped_queries(plan: RestorePlan) -> Iterable[str]:
         if streams is None or plan.is_noop:
             return ()
         return streams.describe_stopped(
@@ -148,30 +145,35 @@ def _wording(table: str, streams: StreamsReport | None) -> Wording[RestorePlan, 
             removes_files=bool(plan.difference.removed_amount.files),
         )
 
-    return Wording(
-        question=_question,
-        planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
-        done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
-        following=following,
-        overrides={"restore.append-only": "--allow-removals"},
-        notes=describe_stopped,
+    def suggest_history(outcome: RestoreOutcome) -> str | None:
+        return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
+
+    return ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
+        build_outcome_result=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
+        suggest_after_change=suggest_history,
+        override_options={"restore.append-only": "--allow-removals"},
+        list_notes=list_stopped_queries,
     )
 
 
-def _question(plan: RestorePlan) -> str:
-    found = plan.difference
-    which = "" if plan.request.where is None else f" where {plan.request.where}"
-    copied = ""
-    if plan.brought is not None:
-        copied = f", {plural(plan.brought.count, 'file')} ({format_size(plan.brought.size_bytes)}) of which are copied"
-    return (
-        f"restore version {plan.target.version} of {plan.table.uri}{which}: bring back {_amount(found.added_amount)}, "
-        f"remove {_amount(found.removed_amount)}{copied}"
+def _build_question(plan: RestorePlan) -> str:
+    condition = "" if plan.request.where is None else f" where {plan.request.where}"
+    added = _describe_files(plan.difference.added_amount)
+    removed = _describe_files(plan.difference.removed_amount)
+    question = (
+        f"restore version {plan.target.version} of {plan.table.uri}{condition}: bring back {added}, remove {removed}"
     )
+    if plan.brought is None:
+        return question
+    size = format_size(plan.brought.size_bytes)
+    return f"{question}, {plural(plan.brought.count, 'file')} ({size}) of which are copied"
 
 
-def _amount(amount: FileTotals) -> str:
-    if not amount.files:
+def _describe_files(totals: FileTotals) -> str:
+    """Return a number of files with their size and rows: `3 files (1.2 MiB, 700 rows)`."""
+    if not totals.files:
         return "no file"
-    rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"
-    return f"{plural(amount.files, 'file')} ({format_size(amount.size_bytes)}{rows})"
+    rows = "" if totals.rows is None else f", {plural(totals.rows, 'row')}"
+    return f"{plural(totals.files, 'file')} ({format_size(totals.size_bytes)}{rows})"

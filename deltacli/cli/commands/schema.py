@@ -14,19 +14,19 @@ from deltacli.api.schemas import convert_schema, describe_schema_file, diff_sche
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.render.schemas.conversion import ConversionResult, schema_diff_result
 from deltacli.cli.running.consent import confirm_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_findings
+from deltacli.cli.running.problem_notes import note_version_problems
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.units import plural
+from deltacli.core.units import MAX_INT64, plural
 from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import attribute_errors_to
 
@@ -68,17 +68,16 @@ def schema_show(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
     point.require_valid()
-    run.write(
-        call_with_table(
-            run,
-            table,
-            delta=lambda opened: _show_delta_schema(run, opened, point),
-            paimon=lambda opened: _show_paimon_schema(opened, point),
-            options=point.name_parts(),
-            branch=branch,
-        )
+    result = call_with_table(
+        run,
+        table,
+        delta=lambda delta_table: _make_delta_result(run, delta_table, point),
+        paimon=lambda paimon_table: _make_paimon_result(paimon_table, point),
+        options=point.name_parts(),
+        branch=branch,
     )
-    run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
+    run.write(result)
+    run.suggest_command(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
 @app.command(
@@ -117,24 +116,29 @@ def schema_diff(
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
     run: CommandContext = context.obj
-    begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
+    begin = parse_point(first, "--from", table)
+    end = parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
     if other is not None and other.isdecimal() and not os.path.exists(other):
+        # `diff TABLE V1` takes a version as an argument, `schema diff` does not.
         words = [word for word in invocation.arguments if word != other]
         hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
-    before = begin.describe(run, table)
+
+    begin_schema = begin.describe(run, table)
     with attribute_errors_to(other and mask_secrets(other)):
-        after = end.describe(run, other or table)
-    found = diff_schemas(before, after)
-    run.write(schema_diff_result(found))
-    if found.changes:
+        end_schema = end.describe(run, other or table)
+    schema_difference = diff_schemas(begin_schema, end_schema)
+    run.write(schema_diff_result(schema_difference))
+    if schema_difference.changes:
         raise Exit(EXIT_FINDINGS)
     run.note("note: the schemas are equal")
 
 
 class FormatChoice(StrEnum):
+    """The format in which a schema is written."""
+
     DELTA = "delta"
     PAIMON = "paimon"
     ARROW = "arrow"
@@ -142,7 +146,10 @@ class FormatChoice(StrEnum):
 
 
 class ConvertCommand(SharedOptionsCommand):
-    """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
+    """A command that writes a schema in a format of its own.
+
+    Most of these formats are JSON, so `--output schema.json` must not select the document of `--json`.
+    """
 
     name_chooses_format = False
 
@@ -211,49 +218,50 @@ def schema_convert(
     )
     if min_paimon is not None and to is not FormatChoice.PAIMON:
         raise UsageError(f"--min-paimon is an option of --to paimon, not of --to {to}")
-    found = convert_schema(point.describe(run, table), to, clock=run.clock, min_paimon=min_paimon)
-    if found.lost:
-        what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
-        lost = ConversionResult(found, with_result=False)
-        confirm_change(run, what, lambda: run.write(lost), yes=yes)
+    conversion = convert_schema(point.describe(run, table), to, clock=run.clock, min_paimon=min_paimon)
+    if conversion.lost:
+        question = f"write the schema as {to} without {plural(len(conversion.lost), 'part')} of it"
+        loss_result = ConversionResult(conversion, with_result=False)
+        confirm_change(run, question, lambda: run.write(loss_result), yes=yes)
     if run.format.is_for_people:
-        for loss in found.losses:
+        for loss in conversion.losses:
             run.note(f"note: {loss.sentence}")
-    run.write(ConversionResult(found))
+    run.write(ConversionResult(conversion))
 
 
-def _show_delta_schema(run: CommandContext, table: Table, point: SchemaPoint) -> Result:
+def _make_delta_result(run: CommandContext, table: Table, point: SchemaPoint) -> Result:
     from deltacli.cli.render.schemas.tree import SchemaResult
 
-    at_ms = parse_moment_of(point.version, point.timestamp)
+    at_ms = parse_timestamp_option(point.version, point.timestamp)
     snapshot = table.snapshot(version=point.version, timestamp_ms=at_ms)
-    note_findings(run, snapshot, at_ms)
+    note_version_problems(run, snapshot, at_ms)
     return SchemaResult(snapshot)
 
 
-def _show_paimon_schema(table: Paimon, point: SchemaPoint) -> Result:
+def _make_paimon_result(table: Paimon, point: SchemaPoint) -> Result:
     from deltacli.cli.render.paimon import PaimonSchemaResult
 
-    return PaimonSchemaResult(
-        table.snapshot(schema_id=point.schema_id, snapshot_id=point.snapshot_id, tag=point.tag), as_ddl=False
-    )
+    snapshot = table.snapshot(schema_id=point.schema_id, snapshot_id=point.snapshot_id, tag=point.tag)
+    return PaimonSchemaResult(snapshot, as_ddl=False)
 
 
-_KINDS = ("version", "schema", "snapshot", "tag", "branch")
+_NUMERIC_KINDS = ("version", "schema", "snapshot")
+_KINDS = (*_NUMERIC_KINDS, "tag", "branch")
+"""The kinds of a point, before the colon: `version:3`, `tag:T`."""
 
 
 @dataclass(frozen=True)
 class SchemaPoint:
-    """A point whose schema is shown, compared or converted. Its parts are None if they are not named.
+    """A version, schema, snapshot, tag or branch whose schema is shown, compared or converted.
 
     Attributes:
         version: A version of a Delta table.
-        timestamp: A time instead of the version.
+        timestamp: A time instead of the version, as the user typed it.
         schema_id: The id of a schema of a Paimon table.
         snapshot_id: The id of a snapshot of a Paimon table.
         tag: A tag of a Paimon table.
         branch: A branch of a Paimon table.
-        is_text: True if the point was given in one word, such as `schema:3`.
+        is_text: Whether the point was typed as one word, such as `schema:3`, instead of by options.
     """
 
     version: int | None = None
@@ -265,91 +273,140 @@ class SchemaPoint:
     is_text: bool = False
 
     def require_valid(self) -> None:
-        """Require a valid time, and parts that do not exclude each other. Raises UsageError."""
-        parse_moment_of(self.version, self.timestamp)
+        """Require that the time is valid and that the parts do not exclude each other. Raises UsageError."""
+        parse_timestamp_option(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
 
     def name_parts(self) -> dict[str, str]:
-        """Return the parts of the point as the user spelled them, each with the format of tables that has it."""
-        delta_parts: dict[str, object] = {"--version": self.version, "--timestamp": self.timestamp}
+        """Return the parts that the user has typed, each with the table format that supports it.
+
+        For example, `{"--tag": "Paimon"}`, or `{"tag:": "Paimon"}` if the point was typed as one word.
+        """
         if self.is_text:
-            delta_parts = {"version:": self.version}
-        paimon_parts = {"schema": self.schema_id, "snapshot": self.snapshot_id, "tag": self.tag, "branch": self.branch}
-        named = {name: OF_DELTA for name, value in delta_parts.items() if value is not None}
-        for kind, value in paimon_parts.items():
-            if value is not None:
-                option = f"--{kind}-id" if kind in ("schema", "snapshot") else f"--{kind}"
-                named[f"{kind}:" if self.is_text else option] = OF_PAIMON
-        return named
+            delta_parts: dict[str, object] = {"version:": self.version}
+            paimon_parts: dict[str, object] = {
+                "schema:": self.schema_id,
+                "snapshot:": self.snapshot_id,
+                "tag:": self.tag,
+                "branch:": self.branch,
+            }
+        else:
+            delta_parts = {"--version": self.version, "--timestamp": self.timestamp}
+            paimon_parts = {
+                "--schema-id": self.schema_id,
+                "--snapshot-id": self.snapshot_id,
+                "--tag": self.tag,
+                "--branch": self.branch,
+            }
+        formats = {name: DELTA_FORMAT for name, value in delta_parts.items() if value is not None}
+        formats |= {name: PAIMON_FORMAT for name, value in paimon_parts.items() if value is not None}
+        return formats
 
     def describe(self, run: CommandContext, table: str) -> DescribedSchema:
-        """Return the schema at the point, or that in a file, in the columns of Paimon."""
+        """Return the schema at this point, in terms that both formats share.
+
+        Args:
+            run: The run of the command.
+            table: A table or a file with a schema.
+
+        Raises:
+            UsageError: If the point is invalid, or does not exist in tables of this format.
+            DeltacliError: If the schema cannot be read.
+        """
         self.require_valid()
         try:
             return call_with_table(
                 run,
                 table,
                 delta=partial(self._describe_delta, run),
-                paimon=lambda opened: opened.describe_schema(
-                    schema_id=self.schema_id, snapshot_id=self.snapshot_id, tag=self.tag
-                ),
+                paimon=self._describe_paimon,
                 options=self.name_parts(),
                 branch=self.branch,
             )
         except NotATable as error:
             if error.code != "table.path-is-file":
                 raise
-            return self._of_file(run, table)
+            return self._describe_file(run, table)
 
     def _describe_delta(self, run: CommandContext, table: Table) -> DescribedSchema:
-        at_ms = parse_moment_of(self.version, self.timestamp)
-        described = table.describe_schema(version=self.version, timestamp_ms=at_ms)
-        if described.snapshot is not None:
-            note_findings(run, described.snapshot, at_ms)
-        return described
+        at_ms = parse_timestamp_option(self.version, self.timestamp)
+        schema = table.describe_schema(version=self.version, timestamp_ms=at_ms)
+        if schema.snapshot is not None:
+            note_version_problems(run, schema.snapshot, at_ms)
+        return schema
 
-    def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:
+    def _describe_paimon(self, table: Paimon) -> DescribedSchema:
+        return table.describe_schema(schema_id=self.schema_id, snapshot_id=self.snapshot_id, tag=self.tag)
+
+    def _describe_file(self, run: CommandContext, path: str) -> DescribedSchema:
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
-        directory, slash, name = path.rpartition("/")
-        return describe_schema_file(run.open_other((directory or slash) if slash else "."), name)
+        directory, separator, name = path.rpartition("/")
+        if not separator:
+            directory = "."
+        elif not directory:
+            directory = "/"
+        return describe_schema_file(run.open_other(directory), name)
 
 
 def parse_point(text: str | None, option: str, table: str) -> SchemaPoint:
-    """Return the point in a text such as `version:3`, `tag:T` or `branch:B,schema:3`. Raises UsageError."""
+    """Parse a point such as `version:3`, `tag:T` or `branch:B,schema:3`.
+
+    Args:
+        text: The text. None: the newest schema.
+        option: The option with this value, for errors.
+        table: The table of the point, as the user typed it. The hint of an error depends on its format.
+
+    Raises:
+        UsageError: If the text is not a point.
+    """
     if text is None:
         return SchemaPoint()
-    found: dict[str, str] = {}
+
+    values: dict[str, str] = {}
     for part in text.split(","):
         kind, colon, value = part.strip().partition(":")
-        if kind not in _KINDS or not colon or not value or kind in found:
-            raise _no_point(option, text, table)
-        found[kind] = value
-    numbers = {kind: _number(found[kind], option, text, table) for kind in _KINDS[:3] if kind in found}
+        if kind not in _KINDS or not colon or not value or kind in values:
+            raise _make_point_error(option, text, table)
+        values[kind] = value
+
+    numbers: dict[str, int] = {}
+    for kind in _NUMERIC_KINDS:
+        if kind not in values:
+            continue
+        if not _is_valid_number(values[kind]):
+            raise _make_point_error(option, text, table)
+        numbers[kind] = int(values[kind])
     return SchemaPoint(
-        numbers.get("version"),
-        None,
-        numbers.get("schema"),
-        numbers.get("snapshot"),
-        found.get("tag"),
-        found.get("branch"),
+        version=numbers.get("version"),
+        schema_id=numbers.get("schema"),
+        snapshot_id=numbers.get("snapshot"),
+        tag=values.get("tag"),
+        branch=values.get("branch"),
         is_text=True,
     )
 
 
-def _number(value: str, option: str, text: str, table: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < 1 << 63):
-        raise _no_point(option, text, table)
-    return int(value)
+def _is_valid_number(text: str) -> bool:
+    """Return whether a text is a 64-bit integer without a sign."""
+    # The length is checked first, because converting a very long text takes long.
+    return text.isascii() and text.isdigit() and len(text) < _TOO_MANY_DIGITS and int(text) <= MAX_INT64
 
 
-def _no_point(option: str, text: str, table: str) -> UsageError:
+_TOO_MANY_DIGITS = 20
+
+
+def _make_point_error(option: str, text: str, table: str) -> UsageError:
+    """Return the error for an invalid point. For `--from 3` the hint is `--from version:3` or `--from schema:3`."""
     from deltacli.cli.hints.words import is_local_paimon
 
-    kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
+    hint = None
+    if text.isdecimal():
+        kind = "schema" if is_local_paimon(table) else "version"
+        hint = repeat_command_with(invocation.arguments, option, f"{kind}:{text}")
     return UsageError(
         f"{option} {text!r} is not a point of a table",
         code="usage.point",
         facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
-        hint=repeat_command_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
+        hint=hint,
     )

@@ -10,7 +10,13 @@ import typer
 from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.tables import (
+    CommitMetadataOption,
+    DryRunOption,
+    TablesArgument,
+    YesOption,
+    has_several_tables,
+)
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
@@ -18,14 +24,14 @@ from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
     from deltacli.operations.change.stats import StatsOutcome, StatsPlan
 
 app = typer.Typer(add_completion=False)
 
 
 class ReadChoice(StrEnum):
-    """What statistics are computed from."""
+    """The source of statistics."""
 
     FOOTERS = "footers"
     ROWS = "rows"
@@ -113,8 +119,9 @@ def stats(
     from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
-    if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+    if has_several_tables(tables):
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
@@ -122,7 +129,7 @@ def stats(
     chosen_columns = join_names(columns, "--columns")
     added_keys = parse_commit_metadata(commit_metadata or [])
 
-    def use(run: CommandContext, table: str) -> None:
+    def compute_statistics(run: CommandContext, table: str) -> None:
         change = run.open_table(table, writes=not mode.only_plans).prepare_stats(
             where=where,
             columns=chosen_columns,
@@ -132,34 +139,43 @@ def stats(
             commit_metadata=added_keys,
             examines=mode.check,
         )
-        run_change(run, change, _wording(table), mode)
+        run_change(run, change, _make_presentation(table), mode)
 
-    if is_several(tables):
-        run_many(run, tables, use, mode)
+    if has_several_tables(tables):
+        run_on_tables(run, tables, compute_statistics, mode)
     else:
-        use(run, tables[0])
+        compute_statistics(run, tables[0])
 
 
-def _wording(table: str) -> Wording[StatsPlan, StatsOutcome]:
+def _make_presentation(table: str) -> ChangePresentation[StatsPlan, StatsOutcome]:
+    """Return how a computation of statistics is presented."""
     from deltacli.cli.render.stats import stats_result
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
 
-    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
-        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
+    def suggest_history(outcome: StatsOutcome) -> str | None:
+        return f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None
 
-    def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
-        if outcome.committed == outcome.plan.files:
-            return outcome.committed, outcome.plan.size_bytes
-        return outcome.committed, None if outcome.committed else 0
-
-    return Wording(
-        question=lambda plan: (
-            f"read the {plan.request.read} of {plural(plan.files, 'file')} of {plan.table.uri} and commit their "
-            "statistics"
-        ),
-        planned=lambda plan, _: stats_result(plan, None),
-        done=lambda outcome: stats_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None,
-        deed=deed,
-        achieved=achieved,
+    return ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=lambda plan, _: stats_result(plan, None),
+        build_outcome_result=lambda outcome: stats_result(outcome.plan, outcome),
+        suggest_after_change=suggest_history,
+        get_file_action=_get_file_action,
+        count_changed_files=_count_committed_files,
     )
+
+
+def _build_question(plan: StatsPlan) -> str:
+    files = plural(plan.files, "file")
+    return f"read the {plan.request.read} of {files} of {plan.table.uri} and commit their statistics"
+
+
+def _get_file_action(plan: StatsPlan) -> tuple[str, FileTotals]:
+    return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
+
+
+def _count_committed_files(outcome: StatsOutcome) -> tuple[int, int | None]:
+    """Return the number of files whose statistics were committed, and their size; None if only some were."""
+    if outcome.committed == outcome.plan.files:
+        return outcome.committed, outcome.plan.size_bytes
+    return outcome.committed, None if outcome.committed else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,12 +11,11 @@ import typer
 from deltacli.api.streams import find_streams, make_paimon_refusal
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.invocation import Exit, outside
+from deltacli.cli.invocation import Exit, make_pastable_path
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.render.streams import streams_result
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
-from deltacli.storage import Storage
 from deltacli.table.discover import find_tables, note_log_backups
 from deltacli.table.handle import TableHandle
 
@@ -41,7 +40,9 @@ def streams(
     context: typer.Context,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", parser=outside, help="Table directory: a path or URI. Shows its queries only."),
+        typer.Argument(
+            metavar="TABLE", parser=make_pastable_path, help="Table directory: a path or URI. Shows its queries only."
+        ),
     ] = None,
     *,
     checkpoints: Annotated[
@@ -98,47 +99,50 @@ def streams(
     """
     run: CommandContext = context.obj
     try:
-        opened = None if table is None else run.open_table(table)
+        delta_table = None if table is None else run.open_table(table)
     except PaimonTable as error:
         raise make_paimon_refusal(error) from error
-    named = [] if opened is None else [opened]
+
+    # Checkpoints contain ids of tables. Each table below is a candidate for such an id.
+    known_tables: list[TableHandle] = []
+    if delta_table is not None:
+        known_tables.append(delta_table)
+    known_tables.extend(_find_tables(run, tables or []))
+
     report = find_streams(
-        [*named, *_find_tables(run, tables or [])],
+        known_tables,
         run.open_other,
         run.engine,
         checkpoints=tuple(checkpoints or ()),
         restart_point=restart_point,
-        leaves_out_others=opened is not None and not tables,
+        leaves_out_others=delta_table is not None and not tables,
         progress=run.progress,
     )
-    run.write(streams_result(report, "" if opened is None else opened.uri))
+    run.write(streams_result(report, "" if delta_table is None else delta_table.uri))
     if report.fails(at_risk=fail_on is FailOnChoice.AT_RISK):
         raise Exit(EXIT_FINDINGS)
     if run.is_on_screen and table is not None and checkpoints:
-        run.say_next(command("vacuum", table=table, protect_streams=checkpoints, dry_run=True))
+        run.suggest_command(command("vacuum", table=table, protect_streams=checkpoints, dry_run=True))
 
 
-def _find_tables(run: CommandContext, names: list[str]) -> Iterator[TableHandle]:
-    """Yield the Delta tables at and below paths and patterns.
+def _find_tables(run: CommandContext, names: Sequence[str]) -> list[TableHandle]:
+    """Return the Delta tables at and below paths and patterns.
 
     Raises:
-        NotATable: If there is none.
-        DeltacliError: The first error, if no table can be read.
+        NotATable: If there are no Delta tables.
+        DeltacliError: If no table can be read.
     """
     if not names:
-        return
-
-    def open_store(name: str) -> Storage:
-        return run.open_other(name)
-
-    targets = find_tables(names, open_store, progress=run.progress)
+        return []
+    targets = find_tables(names, run.open_other, progress=run.progress)
     if not targets.tables and targets.failures:
-        raise targets.failures[0][1]
+        _, error = targets.failures[0]
+        raise error
     note_log_backups(run.note, targets.log_backups)
     for name, error in targets.failures:
         run.note(f"note: {name}: {error.message}")
-    for target in targets.tables:
-        if not target.is_paimon:
-            yield run.table_of(target.storage, name=target.name)
-    if all(target.is_paimon for target in targets.tables):
+
+    delta_targets = [target for target in targets.tables if not target.is_paimon]
+    if not delta_targets:
         raise NotATable("no Delta table is at or below the paths of --tables")
+    return [run.make_table(target.storage, name=target.name) for target in delta_targets]

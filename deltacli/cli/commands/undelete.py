@@ -11,9 +11,9 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
 from deltacli.cli.render.undelete import UndeleteScreen, make_planned_screen, sizes_of
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.core.errors import quote_table
+from deltacli.core.errors import PartlyDone, Refused, quote_table
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def undelete(
     """
     run: CommandContext = context.obj
     accepted_versions = join_versions(accept_commits, "--accept-commits")
-    opened = run.open_table(table, writes=not dry_run)
-    change = opened.prepare_undelete(
+    change = run.open_table(table, writes=not dry_run).prepare_undelete(
         sources=tuple(sources or ()),
         version=version,
         prefix=prefix,
@@ -99,37 +98,56 @@ def undelete(
 def undelete_files(
     run: CommandContext, table: str, change: PreparedChange[UndeletePlan, UndeleteResult], mode: Mode
 ) -> None:
-    """Plan, ask, bring files back, and write the result."""
+    """Plan which files are brought back, ask, bring them back, and write the result.
 
-    def following(result: UndeleteResult) -> str:
+    Args:
+        run: The run of the command.
+        table: The table as the user typed it.
+        change: The recovery of the files.
+        mode: How far the command goes with its plan.
+    """
+
+    def suggest_check(result: UndeleteResult) -> str:
         if result.plan.is_of_the_past:
             return f"deltacli restore {quote_table(table)} --version {result.plan.version} --dry-run"
         return f"deltacli validate {quote_table(table)} --level storage"
 
-    def if_noop(plan: UndeletePlan) -> str | None:
-        # Nothing is missing from the newest version. Older ones may lack files.
+    def suggest_older_versions(plan: UndeletePlan) -> str | None:
+        # Nothing is missing from the newest version. Older versions may lack files.
         is_complete = not plan.missing.files and not plan.is_of_the_past
         return f"deltacli reach {quote_table(table)}" if is_complete else None
 
-    wording = Wording(
-        question=_question,
-        planned=make_planned_screen,
-        done=lambda result: UndeleteScreen(*result, dry_run=False),
-        following=following,
-        if_noop=if_noop,
-        # The plan that was shown has what this error says.
-        refused=lambda error: error.facts.clear() if error.code == "undelete.still-missing" else None,
+    presentation = ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=make_planned_screen,
+        build_outcome_result=lambda result: UndeleteScreen(*result, dry_run=False),
+        suggest_after_change=suggest_check,
+        suggest_if_nothing_to_do=suggest_older_versions,
+        complete_error=_remove_repeated_facts,
     )
-    run_change(run, change, wording, mode)
+    run_change(run, change, presentation, mode)
 
 
-def _question(plan: UndeletePlan) -> str:
-    shown, replaced = plan.found, plan.replaced
-    what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
+def _remove_repeated_facts(error: Refused | PartlyDone) -> None:
+    """Remove the facts of an error that the plan on the screen has shown."""
+    if error.code == "undelete.still-missing":
+        error.facts.clear()
+
+
+def _build_question(plan: UndeletePlan) -> str:
+    """Return the question, which names the first of the files that would be replaced."""
+    files = f"{plural(plan.found.files, 'file')} ({format_size(plan.found.size_bytes)})"
+    question = f"put {files} back in {plan.table}"
     if plan.is_new:
-        what += ", which does not exist and would be created"
-    if replaced.num_rows:
-        (row,) = replaced.slice(0, 1).to_pylist()
-        first = f"{'first ' if replaced.num_rows > 1 else ''}{row['path']}: {sizes_of(row)}"
-        what += f", and replace {plural(replaced.num_rows, 'file')} of another size ({first})"
-    return f"{what}, and then the data files that its log names" if plan.is_log_first else what
+        question += ", which does not exist and would be created"
+
+    replaced_files = plan.replaced.num_rows
+    if replaced_files:
+        (first_file,) = plan.replaced.slice(0, 1).to_pylist()
+        example = f"{first_file['path']}: {sizes_of(first_file)}"
+        if replaced_files > 1:
+            example = f"first {example}"
+        question += f", and replace {plural(replaced_files, 'file')} of another size ({example})"
+    if plan.is_log_first:
+        question += ", and then the data files that its log names"
+    return question

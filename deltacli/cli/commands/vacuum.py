@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -12,7 +13,7 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options, given_options_of_one_format, is_given
+from deltacli.cli.options.given import get_format_options, get_used_options, is_option_used
 from deltacli.cli.options.paimon import BranchOption
 from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
 from deltacli.cli.options.tables import (
@@ -21,7 +22,7 @@ from deltacli.cli.options.tables import (
     DryRunOption,
     TablesArgument,
     YesOption,
-    is_several,
+    has_several_tables,
 )
 from deltacli.cli.options.values import (
     join_versions,
@@ -34,7 +35,7 @@ from deltacli.cli.options.values import (
 from deltacli.cli.running.changing import run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table
-from deltacli.cli.running.vacuum import VacuumCommand, VacuumOptions, explain_short_retention
+from deltacli.cli.running.vacuum import VacuumCommand, VacuumOptions, suggest_short_retention
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import PaimonTable, UsageError
 from deltacli.delta.log.actions import parse_commit_metadata
@@ -47,23 +48,43 @@ app = typer.Typer(add_completion=False)
 
 
 class ModeChoice(StrEnum):
-    """Where candidates come from: a listing of the table, or the removed files in the log."""
+    """The source of candidates: a listing of the table, or the removed files in the log."""
 
     FULL = "full"
     LITE = "lite"
 
 
 _EXECUTION_OPTIONS = ("no_log_entries", "threads", "rate", "commit_metadata", "quarantine")
-"""Parameters that say how a plan is executed, which a saved plan accepts."""
+"""Parameters that affect the execution of a plan. They can be combined with `--apply`."""
 _REQUEST_OPTIONS = (
-    *("retention_ms", "allow_retention_below_ms", "mode", "prefix", "where", "keep_versions", "protect_from"),
-    *("protect_streams", "ignore_streams_older_ms", "allow_stream_loss", "inventory", "max_delete", "quarantine"),
-    *("include_foreign", "skip_nested_tables", "no_log_entries", "threads", "rate", "commit_metadata"),
+    "retention_ms",
+    "allow_retention_below_ms",
+    "mode",
+    "prefix",
+    "where",
+    "keep_versions",
+    "protect_from",
+    "protect_streams",
+    "ignore_streams_older_ms",
+    "allow_stream_loss",
+    "inventory",
+    "max_delete",
+    "quarantine",
+    "include_foreign",
+    "skip_nested_tables",
+    "no_log_entries",
+    "threads",
+    "rate",
+    "commit_metadata",
 )
-"""Parameters that say what is deleted, and how."""
+"""Parameters that affect the files to delete, or the execution of the plan."""
 _DELTA_OPTIONS = (
     *(name for name in _REQUEST_OPTIONS if name not in ("retention_ms", "allow_retention_below_ms")),
-    *("save_plan", "apply", "accept_copy", "explain", "purge_older_ms"),
+    "save_plan",
+    "apply",
+    "accept_copy",
+    "explain",
+    "purge_older_ms",
 )
 _PAIMON_OPTIONS = ("schemas", "keep_last", "branch")
 
@@ -267,11 +288,12 @@ def vacuum(
     needed since the retention began.
     """
     run: CommandContext = context.obj
-    if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+    if has_several_tables(tables):
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
-    how = VacuumOptions(
+    vacuum_options = VacuumOptions(
         files=files,
         save_plan=save_plan,
         apply=apply,
@@ -281,17 +303,18 @@ def vacuum(
         dry_run=dry_run,
         yes=yes,
     )
-    _require_one_errand(context, how, accept_copy=accept_copy)
+    _require_one_mode(context, vacuum_options, accept_copy=accept_copy)
     added_keys = parse_commit_metadata(commit_metadata or [])
     if added_keys and no_log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
     kept_versions = join_versions(keep_versions, "--keep-version")
 
-    def vacuum_delta(run: CommandContext, name: str, opened: Table) -> None:
-        this_command = VacuumCommand(run, name, opened, how)
-        if how.apply is not None:
-            saved = opened.prepare_saved_vacuum(
-                how.apply,
+    def vacuum_delta(run: CommandContext, name: str, table: Table) -> None:
+        """Run the mode of the options on a Delta table."""
+        vacuum_command = VacuumCommand(run, name, table, vacuum_options)
+        if apply is not None:
+            saved_vacuum = table.prepare_saved_vacuum(
+                apply,
                 quarantine=quarantine,
                 threads=threads,
                 rate=rate,
@@ -300,10 +323,10 @@ def vacuum(
                 accept_copy=accept_copy,
                 tell=lambda text: run.note(f"note: {text}"),
             )
-            this_command.apply(saved, lambda: saved.was_complete)
+            vacuum_command.apply(saved_vacuum, lambda: saved_vacuum.was_complete)
             return
 
-        change = opened.prepare_vacuum(
+        change = table.prepare_vacuum(
             retention_ms=retention_ms,
             allow_retention_below_ms=allow_retention_below_ms,
             mode=mode,
@@ -324,87 +347,98 @@ def vacuum(
             rate=rate,
             commit_metadata=added_keys,
         )
-        if how.purge_older_ms is not None:
-            assert quarantine is not None  # `_require_one_errand` requires it
-            this_command.purge(quarantine, how.purge_older_ms)
-        elif how.explain is not None:
-            this_command.explain(change, how.explain)
-        elif how.save_plan is not None:
-            this_command.save(change, how.save_plan)
+        if purge_older_ms is not None:
+            # `_require_one_mode` has checked that `--purge-older` comes with `--quarantine`.
+            assert quarantine is not None
+            vacuum_command.purge(quarantine, purge_older_ms)
+        elif explain is not None:
+            vacuum_command.explain(change, explain)
+        elif save_plan is not None:
+            vacuum_command.save(change, save_plan)
         else:
-            this_command.vacuum(change)
+            vacuum_command.vacuum(change)
 
-    def vacuum_paimon(run: CommandContext, name: str, opened: Paimon) -> None:
-        from deltacli.cli.render.paimon import schema_vacuum_wording
+    def vacuum_paimon(run: CommandContext, name: str, table: Paimon) -> None:
+        """Delete schema files of a Paimon table. Data files are deleted by the engines."""
+        from deltacli.cli.render.paimon import make_schema_vacuum_presentation
 
         if not schemas:
             raise PaimonTable(
                 "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
-                facts={"path": opened.uri},
+                facts={"path": table.uri},
                 hint="deltacli vacuum {table} --schemas --dry-run",
             )
-        change = opened.prepare_vacuum(
+        change = table.prepare_vacuum(
             retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
         )
-        wording = replace(
-            schema_vacuum_wording(name, lists=files),
-            repeats=True,
-            refused=lambda refused: explain_short_retention(refused, "if no writer is older"),
+        presentation = replace(
+            make_schema_vacuum_presentation(name, lists=files),
+            can_be_resumed=True,
+            complete_error=lambda error: suggest_short_retention(error, "if no writer is older"),
         )
-        run_change(run, change, wording, how.mode)
+        run_change(run, change, presentation, vacuum_options.mode)
 
-    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
-    writes = not how.dry_run and how.save_plan is None and how.explain is None
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    changes_table = not dry_run and save_plan is None and explain is None
 
-    def use(run: CommandContext, name: str) -> None:
+    def vacuum_table(run: CommandContext, name: str) -> None:
         call_with_table(
             run,
             name,
             delta=partial(vacuum_delta, run, name),
             paimon=partial(vacuum_paimon, run, name),
-            options=options,
+            options=format_options,
             branch=branch,
-            writes=writes,
+            writes=changes_table,
         )
 
-    if not is_several(tables):
-        use(run, tables[0])
+    if not has_several_tables(tables):
+        vacuum_table(run, tables[0])
         return
-    options_of_one_table = {
-        "--save-plan": how.save_plan,
-        "--apply": how.apply,
-        "--explain": how.explain,
-        "--purge-older": how.purge_older_ms,
+    single_table_options = {
+        "--save-plan": save_plan,
+        "--apply": apply,
+        "--explain": explain,
+        "--purge-older": purge_older_ms,
     }
-    run_many(run, tables, use, how.mode, options_of_one_table, lists_files=how.files)
+    run_on_tables(run, tables, vacuum_table, vacuum_options.mode, single_table_options, lists_files=files)
 
 
-def _require_one_errand(context: typer.Context, how: VacuumOptions, *, accept_copy: bool) -> None:
-    """Raise UsageError for options that ask for different things in one run."""
-    errands = {"--save-plan": how.save_plan, "--apply": how.apply, "--explain": how.explain}
-    chosen = [name for name, value in errands.items() if value is not None]
-    if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} exclude each other")
-    for name in chosen:
-        if not errands[name]:
+def _require_one_mode(context: typer.Context, options: VacuumOptions, *, accept_copy: bool) -> None:
+    """Require that the options select one mode of the command: delete, save, apply, explain, or purge.
+
+    Raises:
+        UsageError: If options of several modes are combined.
+    """
+    mode_options = {"--save-plan": options.save_plan, "--apply": options.apply, "--explain": options.explain}
+    used_modes = [name for name, value in mode_options.items() if value is not None]
+    if len(used_modes) > 1:
+        raise UsageError(f"{' and '.join(used_modes)} exclude each other")
+    for name in used_modes:
+        if not mode_options[name]:
             raise UsageError(f"{name} is empty")
 
-    if how.purge_older_ms is not None:
-        if not is_given(context, "quarantine"):
-            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
-            raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
-        request_options = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
-        others = [*chosen, *given_options(context, *request_options, "files")]
-        if others:
-            raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")
-    if accept_copy and how.apply is None:
+    if options.purge_older_ms is not None:
+        _require_purge_options(context, used_modes)
+    if accept_copy and options.apply is None:
         raise UsageError("--accept-copy is for a saved plan and needs --apply FILE")
-    if how.apply is not None:
-        planning_options = given_options(
-            context, *(name for name in _REQUEST_OPTIONS if name not in _EXECUTION_OPTIONS)
-        )
+    if options.apply is not None:
+        # The plan has been made with its own options. Only those for its execution are accepted.
+        planning_parameters = [name for name in _REQUEST_OPTIONS if name not in _EXECUTION_OPTIONS]
+        planning_options = get_used_options(context, *planning_parameters)
         if planning_options:
             raise UsageError(
                 f"--apply executes a saved plan and takes no options for planning: {', '.join(planning_options)}",
                 facts={"instead": "make another plan with these options and --save-plan FILE"},
             )
+
+
+def _require_purge_options(context: typer.Context, used_modes: Sequence[str]) -> None:
+    """Require that `--purge-older` comes with `--quarantine`, and with no option about files of the table."""
+    if not is_option_used(context, "quarantine"):
+        hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
+        raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
+    request_parameters = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
+    other_options = [*used_modes, *get_used_options(context, *request_parameters, "files")]
+    if other_options:
+        raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(other_options)}")

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.given import get_format_options
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -96,36 +96,38 @@ def widen_type(
     added_keys = parse_commit_metadata(commit_metadata or [])
     mode = Mode(dry_run, yes, check)
 
-    def widen_delta(opened: Table) -> None:
-        from deltacli.cli.render.schemas.altering import wording_of_widening
+    def widen_delta(delta_table: Table) -> None:
+        """Give columns of a Delta table wider types."""
+        from deltacli.cli.render.schemas.altering import make_widening_presentation
         from deltacli.cli.running.stream_notes import note_streams
 
-        streams = note_streams(run, opened, checkpoints)
-        prepared = opened.prepare_widen_type(
+        streams = note_streams(run, delta_table, checkpoints)
+        prepared_change = delta_table.prepare_widen_type(
             *pair_columns_with_types(changes),
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             check_files=check_files,
             commit_metadata=added_keys,
-            # The files that keep the older types are counted for people who decide on the plan.
+            # Counting the files that keep the old types takes time, so it is done only if a person reads the plan.
             with_impact=not check and (dry_run or not yes),
         )
-        run_change(run, prepared, wording_of_widening(table, streams), mode)
+        run_change(run, prepared_change, make_widening_presentation(table, streams), mode)
 
-    def widen_paimon(opened: Paimon) -> None:
-        from deltacli.cli.render.paimon import wording_of_schema
+    def widen_paimon(paimon_table: Paimon) -> None:
+        """Write a new version of the schema of a Paimon table."""
+        from deltacli.cli.render.paimon import make_schema_change_presentation
         from deltacli.paimon.evolution.requests import widening
 
-        prepared = opened.prepare_alter(widening(changes), allow_lossy=allow_lossy, min_paimon=min_paimon)
-        run_change(run, prepared, wording_of_schema(table, "widen-type"), mode)
+        prepared_change = paimon_table.prepare_alter(widening(changes), allow_lossy=allow_lossy, min_paimon=min_paimon)
+        run_change(run, prepared_change, make_schema_change_presentation(table, "widen-type"), mode)
 
-    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    format_options = get_format_options(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     call_with_table(
         run,
         table,
         delta=widen_delta,
         paimon=widen_paimon,
-        options=options,
+        options=format_options,
         branch=branch,
         writes=not mode.only_plans,
     )

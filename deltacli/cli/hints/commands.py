@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from deltacli.cli.command_table import COMMANDS, GROUPS
-from deltacli.cli.command_tree import is_command, leads_on, path_of
+from deltacli.cli.command_tree import get_command_path, is_command, is_path_prefix
 from deltacli.cli.hints.suggestion import Suggestion
 from deltacli.cli.other_programs import COMMAND_SYNONYMS, COMMANDS_THAT_WRITE_ROWS, TABLE_COMMANDS_OF_GROUPS
 from deltacli.cli.terminal.suggested_commands import repeat_command
@@ -74,7 +74,7 @@ def _suggest_command_for_place(group: str, place: str, words: Sequence[str]) -> 
 
 def _suggest_top_command(word: str, words: Sequence[str]) -> Suggestion | None:
     """Return the command that was meant by a word right behind the program, or the fact that there is none."""
-    path = path_of(words)
+    path = get_command_path(words)
     is_table_before_command = is_command(path) and ("/" in word or os.path.exists(word))
     if is_table_before_command:
         return Suggestion(repr(" ".join(path)), repeat_command([*path, word, *words[len(path) :]]))
@@ -96,7 +96,7 @@ def _suggest_top_command(word: str, words: Sequence[str]) -> Suggestion | None:
 
 def _suggest_for_other_program(word: str, words: Sequence[str]) -> Suggestion | None:
     """Return the command that does what a command of this name does in other programs."""
-    if words and leads_on(tuple(words[:1])):  # describe history TABLE
+    if words and is_path_prefix(tuple(words[:1])):  # describe history TABLE
         return Suggestion(repr(words[0]), repeat_command(words))
     if words and words[0] in COMMAND_SYNONYMS:  # table info TABLE
         return suggest_command("", words[0], words[1:])
@@ -132,7 +132,7 @@ def _suggest_similar_command(group: str, word: str, words: Sequence[str]) -> Sug
 def _repeat_with_command(group: str, name: str, words: Sequence[str]) -> str:
     """Return the command line with a command of a group, or the help of a group without one of its commands."""
     path = [*group.split(), *name.split()]
-    names_command = bool(words) and leads_on((*path, words[0]))
+    names_command = bool(words) and is_path_prefix((*path, words[0]))
     if not group and name in GROUPS and not names_command:
         return f"deltacli {name} --help"
     return repeat_command([*path, *words])

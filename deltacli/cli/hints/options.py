@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import is_command, path_of
+from deltacli.cli.command_tree import get_command_path, is_command
 from deltacli.cli.hints.suggestion import Suggestion, find_command, find_typed_value, remove_word
 from deltacli.cli.invocation import ASK_FOR_VERSION
 from deltacli.cli.other_programs import FLAG_SYNONYMS, OPTION_SYNONYMS
-from deltacli.cli.parameter_types import choices_of
+from deltacli.cli.parameter_types import get_choices
 from deltacli.cli.terminal.suggested_commands import (
     CLUSTER_OPTIONS,
     repeat_command,
@@ -97,7 +97,7 @@ class UnknownOption(NamedTuple):
     @property
     def command(self) -> str:
         """The command, or the group, that the option was given to."""
-        return " ".join(path_of(self.arguments))
+        return " ".join(get_command_path(self.arguments))
 
     @property
     def has_number(self) -> bool:
@@ -149,7 +149,7 @@ def _suggest_behind_command(unknown: UnknownOption) -> Suggestion | None:
     if arguments[0].partition("=")[0] != unknown.name:
         return None
     for length in (1, 2):  # of the option, without and with a value
-        path = path_of(arguments[length:])
+        path = get_command_path(arguments[length:])
         if has_option(path, unknown.name):
             message = f"{unknown.name} is an option of {' '.join(path)}: it must follow the command"
             return Suggestion(None, repeat_command([*arguments[length:], *arguments[:length]]), message=message)
@@ -198,7 +198,7 @@ def _suggest_without_consent(unknown: UnknownOption) -> Suggestion | None:
     """Return the command line without consent, for a command that never asks."""
     if unknown.name not in _CONSENT or not {"--yes", unknown.name}.isdisjoint(unknown.options):
         return None
-    if not is_command(path_of(unknown.arguments)):
+    if not is_command(get_command_path(unknown.arguments)):
         return None
     fact = f"{unknown.command} needs no confirmation"
     return Suggestion(None, repeat_command(remove_word(unknown.arguments, unknown.name)), fact)
@@ -315,7 +315,7 @@ def _has_other_choices(unknown: UnknownOption, option: str) -> bool:
     choices = [
         word
         for parameter in command.params
-        for word in (choices_of(command, parameter) if option in parameter.opts else ())
+        for word in (get_choices(command, parameter) if option in parameter.opts else ())
     ]
     value = find_typed_value(unknown.name, unknown.arguments)
     return bool(choices) and value is not None and value not in choices

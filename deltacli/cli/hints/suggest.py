@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.hints.commands import suggest_command
 from deltacli.cli.hints.options import suggest_option
 from deltacli.cli.hints.suggestion import Suggestion, list_options
@@ -23,7 +23,7 @@ def find_suggestion(error: Exception, arguments: Sequence[str]) -> Suggestion | 
         error: The error of the parser.
         arguments: The words of the command line.
     """
-    path = path_of(arguments)
+    path = get_command_path(arguments)
     words = arguments[len(path) :]
     if isinstance(error, UnknownCommand):
         # Behind options of the program, the unknown word is not the first one.

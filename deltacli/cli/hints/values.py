@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.hints.commands import suggest_action
 from deltacli.cli.hints.suggestion import Suggestion, list_options
 from deltacli.cli.options.values import InvalidValue
@@ -78,7 +78,7 @@ def _suggest_version(value: str, option: str, arguments: Sequence[str]) -> Sugge
     if option == "--version" and re.fullmatch(r"v\d+", value):
         return Suggestion(None, repeat_command_with(arguments, option, value[1:]))
 
-    words = arguments[len(path_of(arguments)) :]
+    words = arguments[len(get_command_path(arguments)) :]
     tables = [word for word in words if not word.startswith("-") and word != value]
     if option in ("--version", "VERSION") and len(tables) == 1:
         return Suggestion(None, f"deltacli history {quote_word(tables[0])}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from glob import glob
 
-from deltacli.cli.command_tree import HERE, path_of
+from deltacli.cli.command_tree import HERE, get_command_path
 from deltacli.cli.hints.suggestion import Suggestion, list_options, remove_word
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
 from deltacli.cli.usage_errors import UnexpectedWords, name_in_errors
@@ -50,7 +50,7 @@ def suggest_for_extra_word(word: str, options: Sequence[str], arguments: Sequenc
         return Suggestion(value.rpartition("=")[2], hint)
 
     if "://" in word or os.path.isdir(word):
-        fact = f"{' '.join(path_of(arguments))} works on one table"
+        fact = f"{' '.join(get_command_path(arguments))} works on one table"
         return Suggestion(None, repeat_command([*arguments[:position], *arguments[position + 1 :]]), fact)
     return None
 

@@ -1,1 +1,1 @@
-"""Options: shared ones, their configuration, and those of single commands."""
+"""The options of commands, as annotated types of Typer, and the parsers of their values."""

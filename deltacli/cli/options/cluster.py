@@ -12,7 +12,7 @@ from deltacli.cli.options.values import make_choice_parser
 
 
 class EngineChoice(StrEnum):
-    """Where the work of a command runs."""
+    """The engine that does the work: threads of this process, or a Spark cluster."""
 
     EMBEDDED = "embedded"
     SPARK = "spark"

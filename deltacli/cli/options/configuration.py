@@ -1,4 +1,4 @@
-"""Other sources of the shared options: the configuration file, the variables DELTACLI_…, and files with secrets."""
+"""Other sources of the shared options: the configuration file and the environment variables `DELTACLI_…`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat
 from deltacli.core.errors import UsageError, nearest_name, quote_word
 from deltacli.core.times import parse_duration
 from deltacli.core.typing import Toml
-from deltacli.storage.secrets import contains_secret, is_secret_name
 
 _KEYS = frozenset(
     {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
     | {"catalog_profile", "engine", "master", "remote", "spark_conf"}
 )
+"""The keys of a configuration file and of a profile."""
+_TABLES = ("storage_options", "spark_conf")
+"""The keys whose values are tables. The tables of the file and of a profile are merged."""
 
 
 class Variable(StrEnum):
-    """The environment variables of deltacli's own. Each is read through this class."""
+    """The environment variables of deltacli. They are read by this class only."""
 
     COLOR = "DELTACLI_COLOR"
     CONFIG = "DELTACLI_CONFIG"
@@ -35,12 +37,22 @@ class Variable(StrEnum):
     RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
 
     def read(self, environment: Mapping[str, str] = os.environ) -> str | None:
+        """Return the value of the variable; None if it is not set."""
         return environment.get(self)
 
 
 def read_configuration(path: str | None, profile: str | None = None) -> dict[str, Toml]:
-    """Return the content of the configuration file, with that of one of its profiles over it: its keys, and those of
-    its tables. Empty where there is no file. Raises UsageError.
+    """Return the settings of the configuration file.
+
+    Args:
+        path: The configuration file. None: there is none.
+        profile: The name of a section `[profile.NAME]`, whose settings override those of the file.
+
+    Returns:
+        The settings. Empty if there is no file. The sections `[catalog.NAME]` are under the key `catalog`.
+
+    Raises:
+        UsageError: If the file cannot be read or is invalid, or has no such profile.
     """
     if not path:
         if profile:
@@ -50,131 +62,111 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
                 hint=repeat_command_with(invocation.arguments, "--config", "FILE"),
             )
         return {}
+
+    content = _read_toml(path)
+    profiles = _pop_sections(content, "profile", path)
+    catalogs = _pop_sections(content, "catalog", path)
+    # All profiles are checked, so that an error does not appear only when a profile is used.
+    settings_of_profiles = {
+        name: _check_settings(section, path, f"[profile.{name}] of ") for name, section in profiles.items()
+    }
+    settings = _check_settings(content, path)
+    if catalogs:
+        settings["catalog"] = catalogs
+    if not profile:
+        return settings
+    if profile not in settings_of_profiles:
+        raise _make_unknown_profile_error(path, profile, settings_of_profiles)
+    return _merge_profile(settings, settings_of_profiles[profile])
+
+
+def _read_toml(path: str) -> dict[str, Toml]:
     import tomllib
 
     try:
         with open(path, "rb") as file:
-            settings = tomllib.load(file)
-    except OSError as fault:
+            return tomllib.load(file)
+    except OSError as error:
         words = remove_option_value(invocation.arguments, "--config", path)
+        hint: str = repeat_command(words)
+        if words == [*invocation.arguments]:
+            # The file was not named by the option, but by the environment variable.
+            hint = f"env -u {Variable.CONFIG} {repeat_command(words)}"
         raise UsageError(
-            f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}",
+            f"the configuration {path} cannot be read: {(error.strerror or '').lower()}",
             code="usage.config",
-            hint=repeat_command(words)
-            if words != [*invocation.arguments]
-            else f"env -u {Variable.CONFIG} {repeat_command(words)}",
-        ) from fault
-    except ValueError as fault:  # of tomllib, also for a number of thousands of digits
-        raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    profiles = settings.pop("profile", {})
-    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
-        raise UsageError(f"profile in the configuration {path} is not a table of tables", code="usage.config")
-    catalogs = settings.pop("catalog", {})
-    if not isinstance(catalogs, dict) or not all(isinstance(one, dict) for one in catalogs.values()):
-        raise UsageError(f"catalog in the configuration {path} is not a table of tables", code="usage.config")
-    known = {name: _checked(one, path, f"[profile.{name}] of ") for name, one in profiles.items()}
-    found = _checked(settings, path) | ({"catalog": catalogs} if catalogs else {})
-    if not profile:
-        return found
-    if profile not in known:
-        raise _unknown_profile(path, profile, known)
-    own = known[profile]
-    for one, other in (("master", "remote"), ("remote", "master")):
-        if one in own and other not in own:
-            found.pop(other, None)
-    return {**found, **own, **{name: {**found[name], **own[name]} for name in _TABLES}}
+            hint=hint,
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"the configuration {path} is not TOML: {error}", code="usage.config") from error
 
 
-_TABLES = ("storage_options", "spark_conf")
+def _pop_sections(content: dict[str, Toml], key: str, path: str) -> dict[str, dict[str, Toml]]:
+    """Remove and return the sections `[KEY.NAME]`, by name. Raises UsageError if they are not tables."""
+    sections = content.pop(key, {})
+    if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
+        raise UsageError(f"{key} in the configuration {path} is not a table of tables", code="usage.config")
+    return sections
 
 
-def _checked(settings: Mapping[str, Toml], path: str, place: str = "") -> dict[str, Toml]:
-    """Return the content of the file, or of one of its tables, with each of `_TABLES`. Raises UsageError."""
-    if unknown := sorted(set(settings) - _KEYS):
-        known = _KEYS if place else _KEYS | {"catalog", "profile"}
+def _merge_profile(settings: Mapping[str, Toml], profile_settings: Mapping[str, Toml]) -> dict[str, Toml]:
+    """Return the settings of a file, overridden by those of a profile."""
+    merged_settings = {**settings, **profile_settings}
+    for table in _TABLES:
+        merged_settings[table] = {**settings[table], **profile_settings[table]}
+
+    # A Spark master and a Spark Connect server exclude each other. The one in the profile wins.
+    for key, other_key in (("master", "remote"), ("remote", "master")):
+        if key in profile_settings and other_key not in profile_settings:
+            merged_settings.pop(other_key, None)
+    return merged_settings
+
+
+def _check_settings(settings: Mapping[str, Toml], path: str, section: str = "") -> dict[str, Toml]:
+    """Return the settings of a file or of a profile. Missing tables are added, and their values become texts.
+
+    Args:
+        settings: The settings.
+        path: The configuration file.
+        section: The profile in errors, such as `[profile.prod] of `. Empty: the file itself.
+
+    Raises:
+        UsageError: If a key is unknown, or a value has the wrong type.
+    """
+    unknown_keys = sorted(set(settings) - _KEYS)
+    if unknown_keys:
+        known_keys = _KEYS if section else _KEYS | {"catalog", "profile"}
+        question = _ask_for_similar_name(unknown_keys[0], known_keys)
         raise UsageError(
-            f"{place}the configuration {path} has an unknown key: {unknown[0]}{_asked(unknown[0], known)}",
+            f"{section}the configuration {path} has an unknown key: {unknown_keys[0]}{question}",
             code="usage.config",
-            facts={"known": ", ".join(sorted(known))},
+            facts={"known": ", ".join(sorted(known_keys))},
         )
     if not isinstance(settings.get("quiet", False), bool):
-        raise UsageError(f"quiet in {place}the configuration {path} is neither true nor false", code="usage.config")
+        raise UsageError(f"quiet in {section}the configuration {path} is neither true nor false", code="usage.config")
     _check_prefixes(path, settings.get("allow_external", []))
-    return {**settings, **{name: _texts(settings, name, place + path) for name in _TABLES}}
+    tables = {name: _convert_to_texts(settings, name, section + path) for name in _TABLES}
+    return {**settings, **tables}
 
 
-CatalogChoice = tuple[str, Mapping[str, Toml], str]
-"""The name of a `[catalog.NAME]`, its keys, and the configuration file that has it."""
-
-
-def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
-    """Return the keys of the chosen catalog, secrets read from files; None for the environment. Raises UsageError."""
-    if chosen is None:
-        return None
-    from deltacli.catalogs.unity.addresses import SECRET_KEYS
-
-    place, (_, settings, path) = place_of_catalog(chosen), chosen
-    found: dict[str, str] = {}
-    for key, value in settings.items():
-        if not isinstance(value, str):
-            raise UsageError(f"{place}: {key} is not a string", code="usage.config")
-        if key in SECRET_KEYS and not value.startswith("@"):
-            raise UsageError(
-                f"{place}: {key} is a secret, and is read from a file",
-                code="usage.secret",
-                facts={"instead": f'{key} = "@FILE"'},
-            )
-        directory = os.path.dirname(os.path.abspath(path))
-        is_file = value.startswith("@")
-        found[key] = _read_text(os.path.join(directory, value[1:]), f"{place}: {key}") if is_file else value
-        if key in SECRET_KEYS and not found[key]:
-            raise UsageError(f"{place}: the file of {key}, {value[1:]}, is empty", code="usage.config")
-    return found
-
-
-def place_of_catalog(chosen: CatalogChoice) -> str:
-    return f"[catalog.{chosen[0]}] of the configuration {chosen[2]}"
-
-
-def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
-    """Return the catalog that an option or the configuration names, None for the environment. Raises UsageError."""
-    name = given if given is not None else settings.get("catalog_profile")
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise UsageError(f"catalog_profile in the configuration {path} is not a string", code="usage.config")
-    catalogs = settings.get("catalog", {})
-    if not path or name not in catalogs:
-        near = nearest_name(name, sorted(catalogs))
-        where = f"catalog_profile = {name!r}" if given is None else f"--catalog-profile {name}"
-        raise UsageError(
-            f"{where}: "
-            + (f"the configuration {path} has no [catalog.{name}]" if path else "there is no configuration file"),
-            code="usage.config",
-            facts={"catalogs": ", ".join(sorted(catalogs)) or "none"},
-            hint=None if near is None else repeat_command_with(invocation.arguments, "--catalog-profile", near),
-        )
-    return name, catalogs[name], path
-
-
-def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:
-    names = sorted(known)
-    near = nearest_name(profile, names)
+def _make_unknown_profile_error(path: str, profile: str, known_profiles: Iterable[str]) -> UsageError:
+    names = sorted(known_profiles)
+    message = f"the configuration {path} has no profile {profile!r}"
     hint: str | None = None
-    if near is not None:
-        is_given = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
-        hint = repeat_command_with(invocation.arguments, "--profile-name", near)
-        hint = hint if is_given else f"env {Variable.PROFILE}={quote_word(near)} {repeat_command(invocation.arguments)}"
-    return UsageError(
-        f"the configuration {path} has no profile {profile!r}" + ("" if near is None else f"; did you mean {near!r}?"),
-        code="usage.config",
-        facts={"profiles": ", ".join(names) or "none"},
-        hint=hint,
-    )
+    similar_name = nearest_name(profile, names)
+    if similar_name is not None:
+        message += f"; did you mean {similar_name!r}?"
+        is_option = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
+        if is_option:
+            hint = repeat_command_with(invocation.arguments, "--profile-name", similar_name)
+        else:
+            command = repeat_command(invocation.arguments)
+            hint = f"env {Variable.PROFILE}={quote_word(similar_name)} {command}"
+    return UsageError(message, code="usage.config", facts={"profiles": ", ".join(names) or "none"}, hint=hint)
 
 
-def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:
-    """Return a table of the configuration with its values as text. Raises UsageError where it is not a table."""
+def _convert_to_texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:
+    """Return a table of the configuration with its values as texts. Raises UsageError if it is not a table."""
     values = settings.get(name, {})
     if not isinstance(values, dict):
         raise UsageError(f"{name} in {path} is not a table", code="usage.config")
@@ -182,9 +174,12 @@ def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]
 
 
 def _check_prefixes(path: str, prefixes: object) -> None:
-    """Raise UsageError unless `allow_external` is a list of absolute prefixes in a file outside of any table.
+    """Require that `allow_external` is a list of absolute prefixes, and that the file is outside of any table.
 
     A table must not contain the setting that decides which files it may open.
+
+    Raises:
+        UsageError: If it is not.
     """
     if not isinstance(prefixes, list) or not all(isinstance(prefix, str) for prefix in prefixes):
         raise UsageError(f"allow_external in {path} is not a list of strings", code="usage.config")
@@ -195,7 +190,9 @@ def _check_prefixes(path: str, prefixes: object) -> None:
                 code="usage.config",
                 hint=f"allow_external = [{os.path.abspath(prefix)!r}]",
             )
-    if prefixes and (table := table_around(path)) is not None:
+
+    table = find_enclosing_table(path) if prefixes else None
+    if table is not None:
         raise UsageError(
             f"allow_external in {path} is refused: the file lies inside a table",
             code="usage.config",
@@ -204,82 +201,90 @@ def _check_prefixes(path: str, prefixes: object) -> None:
         )
 
 
-def table_around(path: str) -> str | None:
-    """Return the innermost table directory that contains a file; None where there is none."""
+def find_enclosing_table(path: str) -> str | None:
+    """Return the innermost table directory that contains a file; None if the file is outside of any table."""
     directory = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(os.path.join(directory, "_delta_log")):
-        if directory == (above := os.path.dirname(directory)):
+        parent = os.path.dirname(directory)
+        if parent == directory:
             return None
-        directory = above
+        directory = parent
     return directory
 
 
-def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
-    """Return the choice that a value names, None for no value. Raises UsageError, which names `where` it is set."""
+def parse_choice(choices: type[Any], value: object, source: str) -> Any:  # Any: a member of `choices`
+    """Return the member of an enum for a value of the environment or of the configuration file.
+
+    Args:
+        choices: The enum.
+        value: The value. None and an empty text mean that there is no value.
+        source: The variable or the key with the value, for errors.
+
+    Returns:
+        The member. None if there is no value.
+
+    Raises:
+        UsageError: If the enum has no such member.
+    """
     if value is None or value == "":
         return None
     try:
         return choices(value)
     except ValueError:
         expected = [str(choice) for choice in choices]
-        meant = _asked(str(value), expected)
-        raise UsageError(f"{where} is {value!r}{meant}", facts={"expected": ", ".join(expected)}) from None
+        question = _ask_for_similar_name(str(value), expected)
+        raise UsageError(f"{source} is {value!r}{question}", facts={"expected": ", ".join(expected)}) from None
 
 
-def configured(choices: type[Any], variable: Variable, settings: Mapping[str, Toml], configuration: str) -> Any:
-    """Return the choice of the environment, else of the configuration; None for neither. Raises UsageError."""
-    key = variable.name.lower()
-    return one_of(choices, variable.read(), variable) or one_of(choices, settings.get(key), f"{key} {configuration}")
+def get_configured_choice(
+    choices: type[Any], variable: Variable, settings: Mapping[str, Toml], configuration: str
+) -> Any:  # Any: a member of `choices`
+    """Return the choice of an environment variable, else that of the configuration file.
 
+    Args:
+        choices: The enum.
+        variable: The environment variable. Its name in lower case is the key in the configuration file.
+        settings: The settings of the configuration file.
+        configuration: The phrase that names the configuration file in errors.
 
-def _asked(word: str, known: Iterable[str]) -> str:
-    near = nearest_name(word, sorted(known))
-    return "" if near is None else f"; did you mean {near}?"
+    Returns:
+        The member of the enum. None if neither contains a value.
 
-
-def parse_storage_option(text: str) -> tuple[str, str]:
-    """Return key and value of a `--storage-option`; `K=@FILE` reads it. Raises UsageError, also for a plain secret."""
-    return parse_pair("--storage-option", text, "the store's own environment variables and profiles")
-
-
-def parse_pair(option: str, text: str, place_of_secrets: str) -> tuple[str, str]:
-    """Return key and value of an option `K=V`; `K=@FILE` reads the value. Raises UsageError, also for a plain secret,
-    which belongs into the file or into `place_of_secrets`.
+    Raises:
+        UsageError: If a value is invalid.
     """
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise UsageError(f"the value of {option} is not K=V")
-    return key, plain_or_file(f"{option} {key}", "=", value, place_of_secrets, named=key)
+    choice = parse_choice(choices, variable.read(), variable)
+    if choice:
+        return choice
+    key = variable.name.lower()
+    return parse_choice(choices, settings.get(key), f"{key} {configuration}")
 
 
-def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str, *, named: str = "") -> str:
-    """Return the value of an option, and for `@FILE` what the file has. Raises UsageError for a plain secret."""
-    if value.startswith("@"):
-        return _read_text(value[1:], option)
-    if is_secret_name(named) or contains_secret(value):
-        raise UsageError(
-            f"{option}: a secret on the command line is visible in the process list",
-            code="usage.secret",
-            facts={"instead": f"{option}{separator}@FILE, or {place_of_secrets}"},
-        )
-    return value
+def settle_retry_budget(option: str | None, key: object, configuration: str) -> int | None:
+    """Return the time limit for retries in milliseconds, from the option, the environment or the configuration.
 
+    Args:
+        option: The value of `--retry-budget`.
+        key: The value of the key `retry_budget`.
+        configuration: The phrase that names the configuration file in errors.
 
-def _read_text(path: str, option: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError as fault:
-        raise UsageError(f"{option}: {path} cannot be read: {(fault.strerror or '').lower()}") from fault
-    except UnicodeDecodeError as fault:
-        raise UsageError(f"{option}: {path} is not text in UTF-8") from fault
+    Returns:
+        The time limit. None: the default.
 
-
-def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:
-    """Return the retry budget in ms from option, environment or configuration. Raises UsageError, naming which."""
-    places = (
+    Raises:
+        UsageError: If the value is not a duration.
+    """
+    sources = (
         (option, "--retry-budget"),
         (Variable.RETRY_BUDGET.read(), Variable.RETRY_BUDGET),
         (key, f"retry_budget {configuration}"),
     )
-    return next((parse_duration(str(value), where, "s") for value, where in places if value not in (None, "")), None)
+    for value, source in sources:
+        if value not in (None, ""):
+            return parse_duration(str(value), source, "s")
+    return None
+
+
+def _ask_for_similar_name(word: str, known_names: Iterable[str]) -> str:
+    similar_name = nearest_name(word, sorted(known_names))
+    return "" if similar_name is None else f"; did you mean {similar_name}?"

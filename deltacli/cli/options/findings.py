@@ -15,7 +15,7 @@ DEFAULT_MAX_FINDINGS = 100
 
 
 class LevelChoice(StrEnum):
-    """What is checked of a table; each level also checks what those before it do."""
+    """The parts of a table that are checked. Each level includes those before it."""
 
     LOG = "log"
     STORAGE = "storage"
@@ -66,7 +66,7 @@ BriefOption = Annotated[
 ]
 
 
-def require_max_findings(most: int) -> None:
-    """Require a number of findings per rule, 0 for all of them. Raises UsageError."""
-    if most < 0:
-        raise UsageError(f"--max-findings {most} is negative", facts={"expected": "0 (all) or more"})
+def require_max_findings(max_findings: int) -> None:
+    """Require that `--max-findings` is not negative. 0 shows all findings. Raises UsageError."""
+    if max_findings < 0:
+        raise UsageError(f"--max-findings {max_findings} is negative", facts={"expected": "0 (all) or more"})

@@ -42,8 +42,15 @@ FleetLimitOption = Annotated[
 
 
 def fleet_command(name: str, file: str, state: str | None = None, only: Sequence[str] = ()) -> str:
-    """Return another command for the same policy file, state directory and groups."""
+    """Return a command of `fleet` for the same policy file, state directory and groups, to suggest it.
+
+    Args:
+        name: The command, such as `run`.
+        file: The policy file.
+        state: The value of `--state`.
+        only: The values of `--only`.
+    """
     options = {"state": state, "only": only}
-    given_options = {key: value for key, value in options.items() if value}
+    used_options = {key: value for key, value in options.items() if value}
     arguments = [] if file == FLEET_FILE else [file]
-    return command(f"fleet {name}", *arguments, table=None, **given_options)
+    return command(f"fleet {name}", *arguments, table=None, **used_options)

@@ -1,4 +1,4 @@
-"""Which options the user gave: on the command line, not by a default."""
+"""The options that the user has used, as opposed to options with their defaults."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import typer
 
 from deltacli.cli.vendored_click import Parameter, ParameterSource
 
-OF_DELTA = "Delta"
-OF_PAIMON = "Paimon"
-"""The formats of tables that an option may be for, as messages name them."""
+DELTA_FORMAT = "Delta"
+PAIMON_FORMAT = "Paimon"
+"""The table formats that an option may be for, as messages name them."""
 
 
-def is_given(context: typer.Context, name: str) -> bool:
-    """Return whether the parameter of this name was given on the command line.
+def is_option_used(context: typer.Context, name: str) -> bool:
+    """Return whether the user has used an option.
 
-    The affirmative one of two flags, such as `--refs` of `--refs/--no-refs`, does not count where it is the default: it
-    asks for nothing.
+    The positive one of a pair of flags, such as `--refs` of `--refs/--no-refs`, does not count if it is the default,
+    because it has no effect.
+
+    Args:
+        context: The context of the command.
+        name: The name of the Python parameter, such as `save_plan`.
     """
     if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
         return False
@@ -24,35 +28,43 @@ def is_given(context: typer.Context, name: str) -> bool:
     return not is_pair_of_flags or context.params[name] != parameter.default
 
 
-def given_options(context: typer.Context, *names: str) -> list[str]:
-    """Return the spellings of those of these parameters that were given, in the order of `names`."""
-    return [_find_parameter(context, name).opts[-1] for name in names if is_given(context, name)]
-
-
-def given_options_of_one_format(
-    context: typer.Context, *, delta: tuple[str, ...] = (), paimon: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """Return the given options that work on tables of one format only, each with its format.
+def get_used_options(context: typer.Context, *names: str) -> list[str]:
+    """Return the long names of the options that the user has used, in the order of `names`.
 
     Args:
         context: The context of the command.
-        delta: The parameters that work on Delta tables only.
-        paimon: The parameters that work on Paimon tables only.
+        names: The names of the Python parameters.
+    """
+    return [_find_parameter(context, name).opts[-1] for name in names if is_option_used(context, name)]
+
+
+def get_format_options(
+    context: typer.Context, *, delta: tuple[str, ...] = (), paimon: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Return the options that the user has used and that are for tables of one format only.
+
+    Args:
+        context: The context of the command.
+        delta: The Python parameters for Delta tables.
+        paimon: The Python parameters for Paimon tables.
+
+    Returns:
+        The options, each with its format. For example, `{"--version": "Delta", "--tag": "Paimon"}`.
     """
     options: dict[str, str] = {}
-    for table_format, names in ((OF_DELTA, delta), (OF_PAIMON, paimon)):
+    for table_format, names in ((DELTA_FORMAT, delta), (PAIMON_FORMAT, paimon)):
         for name in names:
-            if is_given(context, name):
-                options[_spell_as_given(context, name)] = table_format
+            if is_option_used(context, name):
+                options[_get_used_name(context, name)] = table_format
     return options
 
 
-def _spell_as_given(context: typer.Context, name: str) -> str:
-    """Return how a given option is spelled first; the negative one of two flags where its value is False."""
+def _get_used_name(context: typer.Context, name: str) -> str:
+    """Return the name of a used option. Of a pair of flags it is the negative one if the value is False."""
     parameter = _find_parameter(context, name)
-    negative_spellings = getattr(parameter, "secondary_opts", ())
-    if negative_spellings and context.params[name] is False:
-        return str(negative_spellings[0])
+    negative_names = getattr(parameter, "secondary_opts", ())
+    if negative_names and context.params[name] is False:
+        return str(negative_names[0])
     return str(parameter.opts[0])
 
 

@@ -33,7 +33,7 @@ _DATE_WITHOUT_ZEROS = re.compile(
 _DATE_WITH_OFFSET = re.compile(rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ?{_OFFSET}")
 
 
-def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
+def parse_time_option(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
     """Return the value of an option as epoch milliseconds.
 
     Args:
@@ -66,7 +66,7 @@ class RangeEnd(NamedTuple):
     timestamp_ms: int | None = None
 
 
-def parse_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
+def parse_range_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
     """Return the end of a range: a version if it consists of digits, else a time, which may be relative to now.
 
     Args:
@@ -87,7 +87,7 @@ def parse_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
     if relative_ms is not None:
         return RangeEnd(timestamp_ms=relative_ms)
     try:
-        timestamp_ms = parse_moment(option, text, invocation.arguments, begins=option == "--from")
+        timestamp_ms = parse_time_option(option, text, invocation.arguments, begins=option == "--from")
     except UsageError as error:
         looks_like_time = _TIMESTAMP.fullmatch(text.strip()) or _explain_impossible_time(text)
         if not looks_like_time:
@@ -119,7 +119,7 @@ def parse_timestamp(text: str, *, begins: bool = False) -> int:
 
     Args:
         text: The time.
-        begins: As in `parse_moment`.
+        begins: As in `parse_time_option`.
 
     Raises:
         UsageError: For everything else, also for a time without an offset: it is another moment on every machine.
@@ -222,7 +222,7 @@ def _no_timestamp_error(message: str) -> UsageError:
     )
 
 
-def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
+def parse_timestamp_option(version: int | None, timestamp: str | None) -> int | None:
     """Return `--timestamp` as epoch milliseconds; None without one.
 
     Raises:
@@ -232,17 +232,17 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
         raise UsageError("--version and --timestamp exclude each other")
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
-    return None if timestamp is None else parse_moment("--timestamp", timestamp, invocation.arguments)
+    return None if timestamp is None else parse_time_option("--timestamp", timestamp, invocation.arguments)
 
 
-def chosen_version(table: TableHandle, version: int | None, timestamp: str | None) -> int | None:
+def find_chosen_version(table: TableHandle, version: int | None, timestamp: str | None) -> int | None:
     """Return the version of `--version` or `--timestamp`; None for neither.
 
     Raises:
-        UsageError: As `parse_moment_of`.
+        UsageError: As `parse_timestamp_option`.
         VersionAbsent: If the table has no version as old as the time.
     """
-    timestamp_ms = parse_moment_of(version, timestamp)
+    timestamp_ms = parse_timestamp_option(version, timestamp)
     if timestamp_ms is None:
         return version
     from deltacli.table.time_travel import find_version_at

@@ -1,4 +1,4 @@
-"""Arguments and options of the commands of `share`, and the configuration that they name."""
+"""Arguments and options of the commands of `share`, and reading the configuration of the server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.invocation import outside
+from deltacli.cli.invocation import make_pastable_path
 from deltacli.core.errors import UsageError, suggest_parameters
 from deltacli.core.times import parse_duration
 from deltacli.storage import open_storage
@@ -20,7 +20,7 @@ DEFAULT_LIFETIME = "90d"
 DEFAULT_OVERLAP = "24h"
 
 SharedTableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", parser=outside, help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.")
+    str, typer.Argument(metavar="TABLE", parser=make_pastable_path, help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.")
 ]
 SharesArgument = Annotated[
     str,
@@ -55,14 +55,23 @@ NewProfileOption = Annotated[
 
 
 def read_shares(config: str, *, lists_wildcards: bool = False) -> Configuration:
-    """Return the configuration of the server. Without `lists_wildcards` no store is opened. Raises UsageError."""
+    """Read the configuration of the server.
+
+    Args:
+        config: The path of the configuration.
+        lists_wildcards: Whether locations such as `lake/*` are replaced by the tables that they match. This opens
+            stores.
+
+    Raises:
+        UsageError: If the configuration is invalid.
+    """
     from deltacli.sharing.configuration.shares_yaml import read_configuration
 
     return read_configuration(config, open_store=open_storage if lists_wildcards else None)
 
 
-def recipients_file_of(configuration: Configuration) -> Path:
-    """Return the file of recipients. Raises UsageError where the configuration names none."""
+def require_recipients_file(configuration: Configuration) -> Path:
+    """Return the file of recipients. Raises UsageError if the configuration names none."""
     if configuration.recipients_file is None:
         raise UsageError(
             f"{configuration.path} names no file of recipients",
@@ -74,7 +83,12 @@ def recipients_file_of(configuration: Configuration) -> Path:
 
 
 def parse_lifetime(text: str, now_ms: int) -> int | None:
-    """Return when a token of this lifetime expires; None for `never`. Raises UsageError."""
+    """Return when a token expires, in epoch milliseconds. None for `never`. Raises UsageError.
+
+    Args:
+        text: The lifetime, such as `90d`.
+        now_ms: The current time in epoch milliseconds.
+    """
     if text == "never":
         return None
     lifetime_ms = parse_duration(text, "--expires")

@@ -1,7 +1,6 @@
-"""Arguments and options of commands on tables that several of them have.
+"""Arguments and options that several commands on tables have.
 
-An option that works on tables of one format only says so in the command that has it; see
-`given_options_of_one_format`.
+A command declares itself which of its options are for tables of one format only, see `get_format_options`.
 """
 
 from __future__ import annotations
@@ -11,18 +10,20 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.invocation import outside
+from deltacli.cli.invocation import make_pastable_path
 from deltacli.cli.options.values import make_columns_parser, parse_whole_number
 
 DEFAULT_ROWS = 20
-"""Rows shown on a terminal without --limit."""
+"""How many rows are shown on a terminal without `--limit`."""
 
-TableArgument = Annotated[str, typer.Argument(metavar="TABLE", parser=outside, help="Table directory: a path or URI.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", parser=make_pastable_path, help="Table directory: a path or URI.")
+]
 TablesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="TABLE...",
-        parser=outside,
+        parser=make_pastable_path,
         help="Table directories, or patterns such as 'lake/**': paths or URIs.",
     ),
 ]
@@ -30,15 +31,15 @@ TableHereArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        parser=outside,
+        parser=make_pastable_path,
         help="Table directory: a path or URI.  [default: the current directory]",
     ),
 ]
-"""The table of a command that changes nothing; its default is `HERE`."""
+"""The table of a command that changes nothing. Its default is the current directory."""
 
 
-def is_several(tables: Sequence[str]) -> bool:
-    """Return whether words name several tables: there are two or more of them, or one is a pattern."""
+def has_several_tables(tables: Sequence[str]) -> bool:
+    """Return whether the user has named several tables, or a pattern that may match several."""
     return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
 
 

@@ -26,11 +26,11 @@ _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
 
 class InvalidValue(typer.BadParameter):
-    """A text that is no value of its option or argument; Typer adds which one that is.
+    """The value of an option or an argument is invalid. Typer adds the name of the option to the message.
 
     Attributes:
-        text: What was written on the command line.
-        choices: The words that are accepted; empty if there is no fixed set of them.
+        text: The value as the user typed it.
+        choices: The values that are accepted. Empty if there is no fixed set of values.
     """
 
     def __init__(self, text: str, expected: str, choices: Sequence[str] = ()) -> None:
@@ -40,14 +40,16 @@ class InvalidValue(typer.BadParameter):
 
 
 def parse_whole_number(text: str | int) -> int:
-    """Return a whole number. Raises InvalidValue, also for underscores, blanks and digits of other scripts."""
-    if isinstance(text, int):  # the default of the option, which Typer passes through its parser as well
+    """Parse a whole number. Raises InvalidValue. Unlike `int`, it refuses `1_000`, ` 5` and digits of other scripts."""
+    if isinstance(text, int):
+        # Typer passes the default of an option to its parser, too.
         return text
 
     has_only_digits = text.isascii() and text.lstrip("+-").isdecimal()
     try:
         return int(text) if has_only_digits else _refuse_number(text)
-    except ValueError:  # two signs, or thousands of digits
+    except ValueError:
+        # The text has two signs, or thousands of digits.
         return _refuse_number(text)
 
 
@@ -56,7 +58,7 @@ def _refuse_number(text: str) -> int:
 
 
 def make_number_parser(*, at_least: int) -> Callable[[str | int], int]:
-    """Return a parser of whole numbers that are not less than `at_least`."""
+    """Return a parser for whole numbers that are at least `at_least`."""
 
     def parse_bounded_number(text: str | int) -> int:
         number = parse_whole_number(text)
@@ -68,7 +70,7 @@ def make_number_parser(*, at_least: int) -> Callable[[str | int], int]:
 
 
 def make_choice_parser(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return a parser of the words of an enumeration, spelled exactly like its values."""
+    """Return a parser for the values of an enum. Upper and lower case are different."""
 
     def parse_choice(text: str) -> Choice:
         try:
@@ -82,7 +84,7 @@ def make_choice_parser(choices: type[Choice]) -> Callable[[str], Choice]:
 
 
 def make_text_parser(option: str) -> Callable[[str], str]:
-    """Return a parser of texts that are not empty: an empty one usually comes from an unset variable of a script."""
+    """Return a parser that refuses empty texts. They usually come from an unset variable in a script."""
 
     def parse_text(text: str) -> str:
         if not text.strip():
@@ -93,11 +95,11 @@ def make_text_parser(option: str) -> Callable[[str], str]:
 
 
 def make_duration_parser(option: str, suggested_unit: str | None = None) -> Callable[[str], int]:
-    """Return a parser of durations such as `7d`, in milliseconds.
+    """Return a parser for durations such as `7d`. It returns milliseconds.
 
     Args:
-        option: The option, for errors.
-        suggested_unit: The unit that the error for a number without one proposes; None: days or hours.
+        option: The name of the option, for errors.
+        suggested_unit: The unit that the error suggests for a number without a unit. None: days or hours.
     """
 
     def parse_duration_of_option(text: str) -> int:
@@ -107,7 +109,7 @@ def make_duration_parser(option: str, suggested_unit: str | None = None) -> Call
 
 
 def make_columns_parser(option: str) -> Callable[[str], Sequence[str]]:
-    """Return a parser of names of columns, separated by commas."""
+    """Return a parser for a list of columns, such as `id,ride.fare`."""
 
     def parse_columns(text: str) -> Sequence[str]:
         return split_columns(text, option)
@@ -116,7 +118,7 @@ def make_columns_parser(option: str) -> Callable[[str], Sequence[str]]:
 
 
 def split_columns(text: str, option: str) -> list[str]:
-    """Return names of columns; backticks quote a name with a comma. Raises UsageError for an empty list."""
+    """Split a list of columns. A name with a comma is quoted by backticks. Raises UsageError if the list is empty."""
     hint = "deltacli snapshot {table} --schema"
     names = parse_names(text, option, _COLUMN_NAME, code="usage.column", hint=hint)
     return [_without_backticks(name) for name in names]
@@ -128,10 +130,11 @@ def _without_backticks(name: str) -> str:
 
 
 def make_share_parser(option: str) -> Callable[[str | float], float]:
-    """Return a parser of shares such as `5%`, as a number from 0 to 1."""
+    """Return a parser for percentages such as `5%`. It returns a number from 0 to 1."""
 
     def parse_share_of_option(text: str | float) -> float:
-        if isinstance(text, float):  # the default
+        if isinstance(text, float):
+            # Typer passes the default of an option to its parser, too.
             return text
         try:
             return parse_percentage(text)
@@ -142,10 +145,11 @@ def make_share_parser(option: str) -> Callable[[str | float], float]:
 
 
 def make_sample_parser(option: str) -> Callable[[str | float], float]:
-    """Return a parser of shares that are more than nothing: a sample of 0% would check nothing."""
+    """Return a parser for percentages above 0%. A sample of 0% would check nothing."""
 
     def parse_sample(text: str | float) -> float:
-        if isinstance(text, float):  # the default
+        if isinstance(text, float):
+            # Typer passes the default of an option to its parser, too.
             return text
         try:
             share = parse_percentage(text)
@@ -160,13 +164,14 @@ def make_sample_parser(option: str) -> Callable[[str | float], float]:
 
 def _refuse_share(text: str, message: str, code: str, expected: str) -> UsageError:
     error = UsageError(message, code=code, facts={"expected": expected})
-    if re.fullmatch(r"[1-9][0-9]?|100", text):  # the sign was forgotten
+    is_sign_missing = re.fullmatch(r"[1-9][0-9]?|100", text) is not None
+    if is_sign_missing:
         error.suggest_as_fact(text, f"{text}%")
     return error
 
 
 def make_rate_parser(option: str) -> Callable[[str], float]:
-    """Return a parser of files per second, such as `500/s`."""
+    """Return a parser for rates in files per second, such as `500/s`."""
 
     def parse_rate(text: str) -> float:
         match = _RATE.fullmatch(text.strip())
@@ -179,10 +184,10 @@ def make_rate_parser(option: str) -> Callable[[str], float]:
 
 
 def join_names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Return the names in the values of a repeatable option, each of which is a list separated by commas."""
+    """Return the names in all values of a repeatable option. Each value is a list separated by commas."""
     return tuple(name for text in texts or () for name in parse_names(text, option))
 
 
 def join_versions(texts: Sequence[str] | None, option: str) -> tuple[int, ...]:
-    """Return the versions in the values of a repeatable option, each a list such as `5,10-12`."""
+    """Return the versions in all values of a repeatable option. Each value is a list such as `5,10-12`."""
     return parse_versions(",".join(texts), option) if texts else ()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import table_around
+from deltacli.cli.options.configuration import find_enclosing_table
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
     except OSError as error:
         raise unwritable_error(output, error) from error
     # If the run is interrupted, the message lists the files that were completed.
-    invocation.writes(output)
+    invocation.record_output(output)
     with open_replacement(output) as sink:
         yield sink
 
@@ -134,7 +134,7 @@ def require_file_outside_tables(output: str, option: str) -> None:
     directory = os.path.dirname(os.path.realpath(output))
     if _LOG_DIRECTORY in directory.split(os.sep):
         raise UsageError(f"{option} {output} is inside the log of a table, which the output would damage")
-    table = table_around(output)
+    table = find_enclosing_table(output)
     if table is not None:
         raise UsageError(
             f"{option} {output} is inside a table, where the output would be mixed with or replace data files",

@@ -149,4 +149,4 @@ def align_labels(
 
 
 def _name_tables(value: RenderableType) -> RenderableType:
-    return invocation.with_catalog_names(value) if isinstance(value, str) else value
+    return invocation.insert_catalog_names(value) if isinstance(value, str) else value

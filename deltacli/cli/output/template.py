@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.documents_of_commands import ANY_FIELD, find_fields, find_item_lines, is_known_line
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.columns import format_exact
@@ -239,7 +239,7 @@ class TemplateFormatter:
 
 
 def _current_command() -> str:
-    return " ".join(path_of(invocation.arguments))
+    return " ".join(get_command_path(invocation.arguments))
 
 
 def _is_known(field: str, known_fields: Sequence[str]) -> bool:

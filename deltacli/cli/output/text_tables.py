@@ -57,7 +57,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
 def _name_tables(line: str) -> str:
     """Shorten a very long line, and replace the locations of tables by their names in a catalog."""
-    return cut_middle(invocation.with_catalog_names(line))
+    return cut_middle(invocation.insert_catalog_names(line))
 
 
 def write_complete_table(

@@ -33,7 +33,7 @@ def _result_of(outcome: Any, name: str) -> Result:
 
             return VacuumResult(outcome.plan, outcome.outcome, outcome.outcome is None, has_requested_rows=False)
         case "CheckpointResult":
-            from deltacli.cli.render.log_files import checkpoint_sections
+            from deltacli.cli.render.checkpoint import checkpoint_sections
 
             uri = outcome.plan.snapshot.table.uri
             return SingleResult("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())

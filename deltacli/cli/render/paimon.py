@@ -14,7 +14,7 @@ from deltacli.cli.output.results import Document, Result, SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.output.text_tables import write_complete_table, write_sections, write_text_table
 from deltacli.cli.render.schemas.tree import branches, rooted
-from deltacli.cli.running.changing import Wording
+from deltacli.cli.running.changing import ChangePresentation
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_without_limit
@@ -554,9 +554,11 @@ def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     ]
 
 
-def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan, SchemaVacuumResult]:
+def make_schema_vacuum_presentation(
+    name: str, *, lists: bool
+) -> ChangePresentation[SchemaVacuumPlan, SchemaVacuumResult]:
     """Return how a vacuum of schema files is told; `lists` shows every file."""
-    return Wording(
+    return ChangePresentation(
         lambda plan: (
             f"delete {plural(plan.amount.files, 'schema file')} ({format_size(plan.amount.size_bytes)}) of {plan.table}"
         ),
@@ -564,8 +566,8 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         lambda result: _SchemaVacuumShown(*result, dry_run=False, has_requested_rows=lists),
         lambda _: f"deltacli history {quote_table(name)}",
         deletes_by_age=True,
-        deed=lambda plan: ("delete", plan.amount),
-        achieved=_deleted_schemas,
+        get_file_action=lambda plan: ("delete", plan.amount),
+        count_changed_files=_deleted_schemas,
     )
 
 
@@ -650,15 +652,15 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
     yield from (f"{name}: {value}" for name, value in refusal.facts.items())
 
 
-def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
+def make_schema_change_presentation(name: str, command: str) -> ChangePresentation[AlterOutcome, AlterOutcome]:
     """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
     history = f"deltacli history {quote_table(name)} --limit 5"
-    return Wording(
-        question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",
-        planned=lambda plan, is_dry: _result(plan, command, is_dry=is_dry),
-        done=lambda made: _result(made, command, is_dry=False),
-        following=lambda made: None if made.committed is None else history,
-        overrides={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},
+    return ChangePresentation(
+        build_question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",
+        build_plan_result=lambda plan, is_dry: _result(plan, command, is_dry=is_dry),
+        build_outcome_result=lambda made: _result(made, command, is_dry=False),
+        suggest_after_change=lambda made: None if made.committed is None else history,
+        override_options={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},
     )
 
 

@@ -1,4 +1,4 @@
-"""Which versions of a table can be read, by what, and until when, as a result."""
+"""The result of `reach`: which versions of a table can be read, and until when."""
 
 from __future__ import annotations
 
@@ -6,135 +6,190 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.output.columns import make_item_columns
 from deltacli.cli.output.grids import WriteItems
 from deltacli.cli.output.results import Document, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals
-from deltacli.core import units
 from deltacli.core.ranges import format_ranges, format_spans
 from deltacli.core.times import DAY_MS, format_duration, format_moment
+from deltacli.core.units import format_count, plural
 from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, TableReach
 
-COLUMNS = (
-    *("first", "last", "readable", "log", "dataFiles", "vectors", "changeData"),
-    *("readableUntilMs", "readableUntil", "readableUntilBy", "sparkAllows", "why"),
+_COLUMNS = make_item_columns(
+    (
+        "first",
+        "last",
+        "readable",
+        "log",
+        "dataFiles",
+        "vectors",
+        "changeData",
+        "readableUntilMs",
+        "readableUntil",
+        "readableUntilBy",
+        "sparkAllows",
+        "why",
+    )
 )
+"""The columns of a range of versions. Each one is a field of the JSON document."""
 
 
-def reach_result(found: TableReach) -> SingleResult:
-    """Return the reach of a table as a result; its rows are the ranges."""
-    content = found.as_json()
-    kind = SingleResult if found.is_complete else _Incomplete
-    return kind("reach", found.table.uri, content, lambda: list(_sections(found)), content["ranges"], COLUMNS)
+def reach_result(reach: TableReach) -> SingleResult:
+    """Return the versions that can be read as the result of the command. CSV has a row per range of versions."""
+    content = reach.as_json()
+    result_class = SingleResult if reach.is_complete else _IncompleteResult
+    return result_class(
+        "reach", reach.table.uri, content, lambda: list(_make_sections(reach)), content["ranges"], _COLUMNS
+    )
 
 
-class _Incomplete(SingleResult):
-    """The reach of a log that has gaps or damaged files, or of files that could not be looked for."""
+class _IncompleteResult(SingleResult):
+    """The result for a log with gaps or damaged files, or for files that could not be examined."""
 
     def document(self) -> Document:
+        """Return the document, with `complete` false."""
         return Document({**super().document().fields, "complete": False})
 
     def lines(self, write_items: WriteItems) -> bool:
+        """Write the content as one line, and report that it is incomplete."""
         super().lines(write_items)
         return False
 
 
-def _sections(found: TableReach) -> Iterator[Section]:
-    yield Section("table", [found.table.uri])
-    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
-    readable = found.readable
-    count = f"{units.format_count(len(readable))} of {units.plural(found.newest_version + 1, 'version')}"
-    yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
-    for _, group in groupby(found.ranges, lambda one: (_day(one.reached, found.now_ms), _other_facts(one.reached))):
+def _make_sections(reach: TableReach) -> Iterator[Section]:
+    """Yield the result as labelled lines: a line per group of ranges, then the effects of cleanups."""
+    yield Section("table", [reach.table.uri])
+    yield Section("now", [f"{format_moment(reach.now_ms)} UTC"])
+    yield Section("readable", [_count_readable_versions(reach)])
+
+    # Each commit has a time of its own, so ranges are as short as a version. Ranges that end on the same day are shown
+    # as one.
+    for _, group in groupby(reach.ranges, lambda each: _make_group_key(each.reached, reach.now_ms)):
         ranges = list(group)
-        first, last = ranges[0].first, ranges[-1].last
-        name = f"version{'' if first == last else 's'} {format_spans([(first, last)])}"
-        yield Section(name, [_describe(ranges, found.now_ms)])
-    if not found.is_complete:
-        yield Section("incomplete", [_incomplete(found)])
-    if found.next is not None:
-        yield Section("next cleanup", list(_cleanup(found.next)))
-    if found.retention is not None:
-        name = format_duration(found.retention.log_retention_ms)
-        yield Section(f"with {name}", list(_cleanup(found.retention)))
+        yield Section(_format_versions(ranges), [_describe_ranges(ranges, reach.now_ms)])
+
+    if not reach.is_complete:
+        yield Section("incomplete", [_explain_incompleteness(reach)])
+    if reach.next is not None:
+        yield Section("next cleanup", list(_describe_cleanup(reach.next)))
+    if reach.retention is not None:
+        retention = format_duration(reach.retention.log_retention_ms)
+        yield Section(f"with {retention}", list(_describe_cleanup(reach.retention)))
 
 
-def _day(one: Reached, now_ms: int) -> int | None:
-    """Return the day until which a version can be read; 0 for a past one, and None without a known end."""
-    if one.until_ms is None:
-        return None
-    return 0 if one.until_ms <= now_ms else one.until_ms // DAY_MS
+def _count_readable_versions(reach: TableReach) -> str:
+    """Return the number of readable versions, such as `5 of 12 versions, from version 7`."""
+    readable = reach.readable
+    count = f"{format_count(len(readable))} of {plural(reach.newest_version + 1, 'version')}"
+    return f"{count}, from version {readable[0]}" if readable else count
 
 
-def _other_facts(one: Reached) -> str:
-    """Return what limits a version: who ends it, why it cannot be read, and what of it is gone; no times."""
-    is_known = one.log is not Part.THERE or Part.MISSING in (one.data_files, one.vectors)
-    facts = [one.until_by or "" if one.is_readable else f"not {'readable' if is_known else 'known'}: {_reason(one)}"]
-    if one.is_readable and one.change_data is not Part.THERE:
-        facts.append(f"change data {one.change_data}")
-    if one.is_readable and one.spark_allows is False:
-        facts.append("too old for Spark")
-    return "; ".join(facts)
+def _make_group_key(reached: Reached, now_ms: int) -> tuple[int | None, Sequence[str]]:
+    """Return the day until which a version can be read, and the other facts that are shown.
+
+    The day is None if no end is known, and 0 if the end is in the past.
+    """
+    if reached.is_readable:
+        facts = [reached.until_by or "", *_list_restrictions(reached)]
+    else:
+        facts = [_explain_unreadability(reached)]
+    if reached.until_ms is None:
+        return None, facts
+    end_day = 0 if reached.until_ms <= now_ms else reached.until_ms // DAY_MS
+    return end_day, facts
 
 
-def _describe(ranges: Sequence[ReachRange], now_ms: int) -> str:
-    """Return the text of neighbouring ranges whose facts differ at most in the time of the day."""
-    one = ranges[0].reached
-    facts = _other_facts(one)
-    if not one.is_readable:
-        return facts
-    by, *others = facts.split("; ")
-    times = [each.reached.until_ms for each in ranges if each.reached.until_ms is not None]
-    return "; ".join([_readable(times, by, now_ms), *others])
+def _format_versions(ranges: Sequence[ReachRange]) -> str:
+    """Return `version 3`, or `versions 3-5`."""
+    first = ranges[0].first
+    last = ranges[-1].last
+    noun = "version" if first == last else "versions"
+    return f"{noun} {format_spans([(first, last)])}"
 
 
-def _incomplete(found: TableReach) -> str:
-    logs = {one.reached.log for one in found.ranges}
-    if Part.UNKNOWN in logs and Part.MISSING not in logs:
+def _describe_ranges(ranges: Sequence[ReachRange], now_ms: int) -> str:
+    """Describe ranges that have the same group key."""
+    reached = ranges[0].reached
+    if not reached.is_readable:
+        return _explain_unreadability(reached)
+    end_times = [each.reached.until_ms for each in ranges if each.reached.until_ms is not None]
+    return "; ".join([_describe_end(end_times, reached.until_by or "", now_ms), *_list_restrictions(reached)])
+
+
+def _explain_unreadability(reached: Reached) -> str:
+    """Return why a version cannot be read, such as `not readable: data files missing`."""
+    is_certain = reached.log is not Part.THERE or Part.MISSING in (reached.data_files, reached.vectors)
+    verdict = "not readable" if is_certain else "not known"
+    if reached.why is not None:
+        return f"{verdict}: {reached.why}"
+
+    absent_files: list[str] = []
+    if reached.data_files is not Part.THERE:
+        absent_files.append(f"data files {reached.data_files}")
+    if reached.vectors is not Part.THERE:
+        absent_files.append(f"deletion vectors {reached.vectors}")
+    reason = ", ".join(absent_files) or f"log {reached.log}"
+    return f"{verdict}: {reason}"
+
+
+def _list_restrictions(reached: Reached) -> list[str]:
+    """Return what is restricted although the version can be read: its change data feed, or Spark's time travel."""
+    restrictions: list[str] = []
+    if reached.change_data is not Part.THERE:
+        restrictions.append(f"change data {reached.change_data}")
+    if reached.spark_allows is False:
+        restrictions.append("too old for Spark")
+    return restrictions
+
+
+def _describe_end(end_times_ms: Sequence[int], deleted_by: str, now_ms: int) -> str:
+    """Return until when versions can be read, such as `readable until 2026-01-08 00:00 UTC (log expire)`.
+
+    Args:
+        end_times_ms: The times until which the ranges can be read: all on one day, or all past. Empty if no end is
+            known.
+        deleted_by: The operation that may then delete files of these versions, such as `log expire`.
+        now_ms: The current time.
+    """
+    if not end_times_ms:
+        return "readable"
+    if max(end_times_ms) <= now_ms:
+        return f"readable until the next {deleted_by}"
+
+    first = format_moment(min(end_times_ms))
+    last = format_moment(max(end_times_ms))
+    if first == last:
+        return f"readable until {first} UTC ({deleted_by})"
+    # Both are on the same day, which is shown once.
+    _, _, last_time_of_day = last.rpartition(" ")
+    return f"readable until {first} to {last_time_of_day} UTC ({deleted_by})"
+
+
+def _explain_incompleteness(reach: TableReach) -> str:
+    """Return why the result does not cover all versions or files."""
+    log_states = {each.reached.log for each in reach.ranges}
+    if Part.UNKNOWN in log_states and Part.MISSING not in log_states:
         return "the files of versions that need another reader were not looked for"
-    if found.outside:
-        return (
-            f"{units.plural(len(found.outside), 'file')} outside of the table, first {found.outside[0]}, not looked for"
-        )
+    if reach.outside:
+        files = plural(len(reach.outside), "file")
+        return f"{files} outside of the table, first {reach.outside[0]}, not looked for"
     return "the log has gaps or damage, or files could not be looked for"
 
 
-def _readable(times: Sequence[int], by: str, now_ms: int) -> str:
-    """Return until when versions can be read.
-
-    Args:
-        times: When each of them ends, in milliseconds: all on one day, or all past. Empty if no end is known.
-        by: What ends them, such as `log expire`.
-        now_ms: The current time.
-    """
-    if not times:
-        return "readable"
-    if max(times) <= now_ms:
-        return f"readable until the next {by}"
-    first, last = format_moment(min(times)), format_moment(max(times))
-    span = first if first == last else f"{first} to {last.rpartition(' ')[2]}"
-    return f"readable until {span} UTC ({by})"
+def _describe_cleanup(cleanup: Cleanup) -> Iterator[str]:
+    """Yield what `log expire` and `vacuum` would delete now, and which versions would become unreadable."""
+    yield f"log expire: {_describe_deletion(cleanup.log, cleanup.log_retention_ms)}"
+    yield f"vacuum: {_describe_deletion(cleanup.files, cleanup.file_retention_ms)}"
+    if cleanup.lost:
+        yield f"then no longer readable: {format_ranges(cleanup.lost)}"
+    yield from cleanup.notes
 
 
-def _reason(one: Reached) -> str:
-    if one.why is not None:
-        return one.why
-    parts = (("data files", one.data_files), ("deletion vectors", one.vectors))
-    named = [f"{name} {part}" for name, part in parts if part is not Part.THERE]
-    return ", ".join(named) or f"log {one.log}"
-
-
-def _cleanup(found: Cleanup) -> Iterator[str]:
-    yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
-    yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
-    if found.lost:
-        yield f"then no longer readable: {format_ranges(found.lost)}"
-    yield from found.notes
-
-
-def _amount(amount: FileTotals | None, retention_ms: int) -> str:
-    kept = f"(keeps {format_duration(retention_ms)})"
-    if amount is None:
-        return f"unknown {kept}"
-    if not amount.files:
-        return f"nothing {kept}"
-    return f"{format_file_totals(amount.files, amount.size_bytes)} {kept}"
+def _describe_deletion(totals: FileTotals | None, retention_ms: int) -> str:
+    """Return the files that would be deleted, such as `2 files, 3.2 MiB (keeps 7 days)`."""
+    retention = f"(keeps {format_duration(retention_ms)})"
+    if totals is None:
+        return f"unknown {retention}"
+    if not totals.files:
+        return f"nothing {retention}"
+    return f"{format_file_totals(totals.files, totals.size_bytes)} {retention}"

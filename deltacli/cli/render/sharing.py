@@ -58,7 +58,7 @@ def recipients_result(
     items = [one.as_json(now_ms) for one in recipients]
     said = [] if items else [Section("recipients", ["none"])]
     if action == "remove" and not dry_run:
-        said = [Section("removed", [f"{one.name}, with {what_of(one)}" for one in recipients], Style.GOOD)]
+        said = [Section("removed", [f"{one.name}, with {describe_recipient(one)}" for one in recipients], Style.GOOD)]
     fields = share_fields("share-recipients", recipientsFile=str(file), action=action, dryRun=dry_run)
     return ListResult(
         fields, "share-recipient", items, columns, recipients, items_name="recipients", make_sections=lambda _: said
@@ -131,7 +131,7 @@ def _time_column(name: str, get: Callable[[Row], int | None], now_ms: int, prior
     return Column(name, lambda one: _time(get(one)), age, priority=priority, is_rounded=True)
 
 
-def what_of(recipient: Recipient) -> str:
+def describe_recipient(recipient: Recipient) -> str:
     """Return what a recipient has, for questions."""
     return f"{plural(len(recipient.tokens), 'token')} and {plural(len(recipient.grants), 'grant')}"
 

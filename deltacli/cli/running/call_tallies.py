@@ -1,4 +1,4 @@
-"""The calls of a run to object stores, by endpoint, as `-v` shows them at the end."""
+"""The number of requests to object stores, which `-v` reports at the end of a run."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from deltacli.core.typing import Json
     from deltacli.storage.tally import HostTally
 
-if TYPE_CHECKING:
-    pass
-
 
 def describe_calls(host: HostTally) -> str:
-    """Return the calls to one endpoint for people."""
+    """Return the requests to one endpoint as text.
+
+    For example, `calls to s3.amazonaws.com: 3 get, 1 list; 1.2 KiB read, 0 B written; estimated price $0.000017 (…)`.
+    """
     from deltacli.storage.tally import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
-    moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
-    text = f"calls to {host.host}: {calls}; {moved}"
+    volume = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
+    text = f"calls to {host.host}: {calls}; {volume}"
     if host.prices is None or host.price_usd is None:
         return text
-    return f"{text}; estimated price {_dollars(host.price_usd)} ({host.prices.source})"
+    return f"{text}; estimated price {_format_dollars(host.price_usd)} ({host.prices.source})"
 
 
 def describe_calls_as_json(host: HostTally) -> dict[str, Json]:
-    """Return the calls to one endpoint for programs."""
+    """Return the requests to one endpoint as a JSON object."""
     from deltacli.storage.tally import Call
 
     return {
@@ -42,18 +42,20 @@ def describe_calls_as_json(host: HostTally) -> dict[str, Json]:
     }
 
 
-def _dollars(price_usd: float) -> str:
-    return f"${price_usd:,.2f}" if price_usd >= 1 else f"${price_usd:.6f}".rstrip("0").removesuffix(".")
+def _format_dollars(price_usd: float) -> str:
+    if price_usd >= 1:
+        return f"${price_usd:,.2f}"
+    return f"${price_usd:.6f}".rstrip("0").removesuffix(".")
 
 
 def merge_tallies(hosts: Iterable[HostTally]) -> list[HostTally]:
-    """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
+    """Return one tally per endpoint, sorted by endpoint. A run with several retry policies has several of each."""
     from deltacli.storage.tally import HostTally
 
-    found: dict[str, HostTally] = {}
+    totals: dict[str, HostTally] = {}
     for host in hosts:
-        whole = found.setdefault(host.host, HostTally(host.host, host.prices))
-        whole.calls += host.calls
-        whole.bytes_read += host.bytes_read
-        whole.bytes_written += host.bytes_written
-    return [found[name] for name in sorted(found)]
+        total = totals.setdefault(host.host, HostTally(host.host, host.prices))
+        total.calls += host.calls
+        total.bytes_read += host.bytes_read
+        total.bytes_written += host.bytes_written
+    return [totals[name] for name in sorted(totals)]

@@ -23,36 +23,39 @@ if TYPE_CHECKING:
 
 _YES = ("y", "yes")
 _TOLERANCE_MS = 60_000
-"""How far `--now` may be ahead of the clock. Scripts compute it a moment before the command starts."""
+"""How far `--now` may be ahead of the clock. A script computes it a moment before it starts the command."""
 _NARROWEST_QUESTION = 20
 
 
 def confirm_change(
     run: CommandContext,
-    what: str,
+    question: str,
     show_plan: Callable[[], None],
     *,
     yes: bool,
     dry_run: bool = False,
     facts: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
-    """Return True if the user agrees to a change, and False for a dry run, which only says what it would do.
+    """Ask the user to agree to a change.
 
     Args:
         run: The run of the command.
-        what: The change with its numbers, as in `delete 63 files (3.2 GiB)`.
-        show_plan: Writes the plan to stdout. It is not called where the answer is known before, or where a document
-            with the same content follows.
-        yes: True if the user agreed on the command line.
-        dry_run: True to change nothing.
-        facts: What the refusal names if nobody can be asked.
+        question: The change with its numbers, such as `delete 63 files (3.2 GiB)`.
+        show_plan: Writes the plan to stdout. It is called before the question. If the plan is a document, it is called
+            only if nothing else will be written.
+        yes: Whether the user has agreed on the command line.
+        dry_run: Whether nothing is changed. The question becomes a note, and the plan is shown.
+        facts: The facts of the error if nobody can be asked.
+
+    Returns:
+        True if the user agrees, and False for a dry run.
 
     Raises:
-        Refused: If the answer is no, or nobody can be asked. It then names the option to add.
+        Refused: If the answer is no, or nobody can be asked. In the latter case the hint adds `--yes`.
     """
-    what = invocation.with_catalog_names(what)
+    question = invocation.insert_catalog_names(question)
     if dry_run:
-        run.note(f"note: would {what}")
+        run.note(f"note: would {question}")
         show_plan()
         return False
     if yes:
@@ -61,18 +64,18 @@ def confirm_change(
     if not _can_ask():
         show_plan()
         raise Refused(
-            f"confirmation is required to {what}",
+            f"confirmation is required to {question}",
             preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
             hint=repeat_command_with(invocation.arguments, "--yes"),
         )
 
-    # A plan for programs, or one in a file, is no help for who is asked. It is written only if it is the result.
+    # A plan as JSON or in a file does not help the user to decide. It is written only if it remains the result.
     is_read_before_answer = run.format.is_for_people and run.output is None
     if is_read_before_answer:
         show_plan()
-    if not _ask(what):
+    if not _ask(question):
         if not is_read_before_answer:
             show_plan()
         raise Refused("cancelled; nothing was changed", code="consent.denied")
@@ -82,18 +85,19 @@ def confirm_change(
 
 
 def is_clock_ahead(run: CommandContext) -> bool:
-    """Return True if `--now` is later than the clock of this machine. Only a dry run may use such a time."""
+    """Return whether `--now` is later than the clock of this machine. Only a dry run may use such a time."""
     return run.clock() > system_clock() + _TOLERANCE_MS
 
 
 def require_clock_not_ahead(run: CommandContext, plan: str = "--dry-run") -> None:
-    """Require that `--now` is not later than the clock of this machine: files would be deleted as too old.
+    """Require that `--now` is not later than the clock of this machine.
 
-    A dry run may use such a time, to show what a later run will do.
+    With a later time, files would be deleted that are too young according to the clock. A dry run may use such a time
+    to show what a later run will do.
 
     Args:
         run: The run of the command.
-        plan: The option or command that shows what would be done.
+        plan: The option or command that shows the plan, for the hint.
 
     Raises:
         Refused: If it is later.
@@ -115,13 +119,13 @@ def _can_ask() -> bool:
     return has_terminal_in and sys.stderr is not None and sys.stderr.isatty()
 
 
-def _ask(what: str) -> bool:
-    """Ask on stderr, and return the answer. An empty one means no."""
+def _ask(question: str) -> bool:
+    """Ask on stderr, and return whether the answer is yes. An empty answer means no."""
     close_live_line()
     sys.stdout.flush()
     answer = b""
     try:
-        write_stderr(_wrap(f"{escape_for_screen(what)}? [y/N]") + " ")
+        write_stderr(_wrap(f"{escape_for_screen(question)}? [y/N]") + " ")
         answer = read_line(sys.stdin.fileno())
     finally:
         # After Ctrl-C or Ctrl-D the cursor is still in the line of the question.
@@ -131,7 +135,7 @@ def _ask(what: str) -> bool:
 
 
 def _wrap(question: str) -> str:
-    """Return a question with lines that fit on the terminal, broken between words."""
+    """Return a question with line breaks between words, so that it fits on the terminal."""
     width = terminal_width() - 1
     if len(question) <= width:
         return question

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineSource:
-    """Opens the engine of a run when it is needed first.
+    """Opens the engine of a run on first use.
 
     Attributes:
-        can_use_cluster: True if the command may run on a cluster, and may advise it.
-        cluster: The cluster that does the work. None: this process.
+        can_use_cluster: Whether the command can run on a cluster. If an operation takes long, it suggests one.
+        cluster: The cluster that does the work. None: this process does the work.
     """
 
     can_use_cluster: bool = False
@@ -27,13 +27,13 @@ class EngineSource:
     _opened: list[Engine] = field(default_factory=list)
 
     def get(self, progress: Progress) -> Engine:
-        """Return the engine, the same one each time.
+        """Return the engine. The first call opens it.
 
         Args:
-            progress: Receives the progress of opening it.
+            progress: Receives the progress of opening a cluster.
 
         Raises:
-            DeltacliError: Whatever opening a cluster raises.
+            DeltacliError: If the cluster cannot be opened.
         """
         if not self._opened:
             engine = self._open(progress)
@@ -50,12 +50,12 @@ class EngineSource:
 
         return EmbeddedEngine()
 
-    def without_advice(self) -> EngineSource:
-        """Return the same engine for work that a cluster would not do faster, such as that of many small tables."""
+    def disable_cluster_advice(self) -> EngineSource:
+        """Return a copy that never suggests a cluster, for work on many small tables."""
         return replace(self, can_use_cluster=False)
 
     def close(self) -> None:
-        """Release the engine, such as a session of a cluster."""
+        """Close the engine, such as the session of a cluster."""
         while self._opened:
             engine = self._opened.pop()
             before_exit.remove(engine.abandon)

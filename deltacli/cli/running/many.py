@@ -1,507 +1,351 @@
-"""One command on several tables: a plan of each, one question, then one after another, and one document of all."""
+"""One command on several tables: plan every table, ask once, execute the plans, and write one result.
+
+The user sees a row per table and a row of totals. Programs get one document that contains the documents of all tables.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.changing.file_totals import NO_FILES
-from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import make_error_document, make_error_from_exception, report_error
+from deltacli.cli.errors import report_error
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.output.formats import MARKDOWN, TABLE
-from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
-from deltacli.cli.output.results import Document, Result
-from deltacli.cli.render.many import (
-    Overview,
-    TableRow,
-    TableState,
-    state_of_error,
-    state_of_result,
-    sum_rows,
-)
-from deltacli.cli.running.changing import Mode, PlannedChange
+from deltacli.cli.render.many import Overview
+from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.consent import confirm_change
-from deltacli.cli.terminal.capabilities import Style
-from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.running.table_run import NOT_STARTED, PendingChange, TableRun
+from deltacli.cli.running.table_run_results import TableRunResults
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.cli.terminal.stderr import clean_message
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
-from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
-from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
+from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags
+from deltacli.core.errors import DeltacliError, PaimonTable, UsageError
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_size, plural
-from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.storage.secrets import mask_secrets
 from deltacli.table.discover import find_tables, identify_directory, is_pattern, note_log_backups
 
 if TYPE_CHECKING:
-    from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.hints.suggestion import Suggestion
     from deltacli.cli.running.context import CommandContext
-    from deltacli.core.typing import JsonObject
+    from deltacli.storage import Storage
 
-    AnyPlannedChange: TypeAlias = PlannedChange[Any, Any]  # Any: a plan and an outcome of any change
-    Use: TypeAlias = Callable[[CommandContext, str], None]
-    """Runs a command on one table."""
+    TableCommand: TypeAlias = Callable[[CommandContext, str], None]
+    """Runs a command on the table with a name."""
 
-_NAMED = 5
-_OTHER_FILES = 64
-"Open files besides the directories of tables: libraries, the log, and what is read at once."
+_MAX_NAMES = 5
+"""How many tables a message names before it says how many more there are."""
+_RESERVED_FILES = 64
+"""Open files in addition to the directories of tables: libraries, the log, and files that are read concurrently."""
 EXIT_CODE_ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
-"""Exit codes, the one that counts first."""
+"""Exit codes from the most to the least important."""
 
-_OF_ONE_TABLE = (
-    ArithmeticError,
-    AssertionError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-_NOT_BEGUN = "interrupted before this table was begun; nothing was changed"
-_OF_FORMAT = (PaimonTable.code, "table.format-ambiguous")
-"""Codes of usage errors that are about a table, and not about the command line."""
+_FORMAT_ERROR_CODES = (PaimonTable.code, "table.format-ambiguous")
+"""Codes of usage errors about a table, as opposed to errors about the command line."""
 
 
-class Part:
-    """One of the tables, what became of it, and what is left to be done on it."""
-
-    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
-        self.is_found, self.is_left_out = is_found, False
-        """Whether a pattern has found it, and whether it has a format that the command does not know."""
-        self.typed, self.name, self.uri, self.fault = name, mask_secrets(name), uri, fault
-        self.result: Result | None = None
-        self.error: JsonObject | None = None
-        self.pending: AnyPlannedChange | None = None
-        self.exit_code = 0
-        self.following: list[str] = []
-        self.others: list[str] = []
-        """What was written before, of any table."""
-        self.shows_details = False
-        """Whether the result of the table is shown, besides its row among those of all tables."""
-        self.state: TableState | None = None
-        """What is planned or was done; None where neither is known."""
-        self.files: int | None = None
-        self.size_bytes: int | None = None
-
-    def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
-        """Keep what is planned, for the row of the table."""
-        self.state = TableState.NOTHING if is_noop else TableState.PLANNED
-        if amount is not None:
-            self.files, self.size_bytes = amount.files, amount.size_bytes
-
-    def state_outcome(self, files: int, size_bytes: int | None) -> None:
-        """Keep how many files it was done with, for the row of the table."""
-        self.state, self.files, self.size_bytes = TableState.DONE, files, size_bytes
-
-    def row(self) -> TableRow:
-        """Return the table as one row among those of all tables."""
-        if self.error is None:
-            state = self.state
-            if state in (None, TableState.DONE):
-                state = state_of_result(self.exit_code)
-            return TableRow(self.name, self.uri, state, self.files, self.size_bytes)
-        error_code, exit_code = self.error["code"], self.error["exit"]
-        state = state_of_error(exit_code, error_code)
-        has_amount = state.counts and self.state is TableState.DONE
-        amount = (self.files, self.size_bytes) if has_amount else (None, None)
-        return TableRow(self.name, self.uri, state, *amount, code=error_code)
-
-    def fail(self, fault: DeltacliError) -> None:
-        self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
-        self.exit_code = fault.exit_code
-
-    @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep the exit code of what is done on the table, and report an error, so that the others can go on."""
-        try:
-            yield
-        except DeltacliError as fault:
-            self.fail(fault)
-        except Exit as ended:
-            self.exit_code = ended.exit_code
-        except BrokenPipeError:
-            raise
-        except _OF_ONE_TABLE as error:
-            self.fail(make_error_from_exception(error))
-
-    def interrupted(self, interruption: Interrupted, message: str) -> None:
-        document = make_error_document("interrupted", interruption.exit_code, message, self.name, {}, None)
-        self.result, self.error = None, self._pasted_from_here(document)
-
-    def _pasted_from_here(self, document: JsonObject) -> JsonObject:
-        """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
-        found: JsonObject = loads(clean_message(dumps({**document, "uri": self.uri}).decode()).encode())
-        return found
-
-    def head(self, run: CommandContext, sink: BinaryIO) -> None:
-        name = escape_control(self.name)
-        line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
-        sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
-        self.others.append(self.name)
-
-
-# -- the results of all ------------------------------------------------------------------------------------------------
-
-
-class _Results(Result):
-    """The documents of all tables, in their order; where one failed, its error, after what was done before."""
-
-    def __init__(self, parts: Sequence[Part], *, is_whole: bool) -> None:
-        self._parts = [part for part in parts if part.error is not None or part.result is not None]
-        self._is_complete = is_whole and all(part.error is None for part in self._parts)
-
-    def document(self) -> Document:
-        documents = [
-            one
-            for part in self._parts
-            for one in (None if part.result is None else _whole(part.result), part.error)
-            if one is not None
-        ]
-        rows = self.rows()
-        fields = {"kind": "deltacli.many", "schemaVersion": SCHEMA_VERSION, "complete": self._is_complete}
-        return Document(
-            {**fields, "documents": documents, "tables": [row.as_json() for row in rows], "total": sum_rows(rows)}
-        )
-
-    def rows(self) -> list[TableRow]:
-        """Return one row per table."""
-        return [part.row() for part in self._parts]
-
-    def lines(self, write_items: WriteItems) -> bool:
-        for part in self._parts:
-            if part.result is not None:
-                part.result.lines(_Naming(part.uri, write_items))
-            if part.error is not None:
-                write_items(encode_line({name: value for name, value in part.error.items() if name != "type"}, "error"))
-        return self._is_complete
-
-    def grid(self) -> Grid:
-        return _Rows([part for part in self._parts if part.result is not None])
-
-
-def _whole(result: Result) -> JsonObject:
-    document = result.document()
-    if document.items is None:
-        return document.fields
-    items = b"".join(bytes(block.data) for block in document.items)
-    fields = {name: value for name, value in document.fields.items() if name != "complete"}
-    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.make_last_fields()}
-
-
-class _Naming:
-    """Writes lines of NDJSON with the table that they are about, behind their type."""
-
-    def __init__(self, uri: str, write_items: WriteItems) -> None:
-        self._named, self._emit = b'"table":' + dumps(uri) + b",", write_items
-
-    def __call__(self, block: EncodedItems) -> None:
-        named = re.sub(
-            rb'^(\{"type":"[a-z-]+",)(?!"table":)',
-            lambda found: found[1] + self._named,
-            bytes(block.data),
-            flags=re.MULTILINE,
-        )
-        self._emit(EncodedItems(block.count, memoryview(named)))
-
-
-class _Rows(NamedTuple):
-    """The rows of all tables, behind the table of each."""
-
-    parts: Sequence[Part]
-
-    def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
-        for number, part in enumerate(self.parts):
-            if part.result is not None:
-                yield from part.result.grid().encode(_WithTable(encoder, part.uri, has_header=number == 0))
-
-
-class _WithTable:
-    """An encoder whose rows have the table in front."""
-
-    def __init__(self, encoder: RowEncoder, uri: str, *, has_header: bool) -> None:
-        self.is_for_people = encoder.is_for_people
-        self._encoder = encoder
-        self._uri = uri
-        self._has_header = has_header
-
-    def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
-        return self._encoder.encode_header(["table", *names], [False, *align_right]) if self._has_header else b""
-
-    def encode_row(self, values: Sequence[object]) -> bytes:
-        return self._encoder.encode_row([self._uri, *values])
-
-    def encode_columns(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
-        return self._encoder.encode_columns([pa.repeat(self._uri, rows), *columns], rows, null)
-
-
-# -- a run on several tables -------------------------------------------------------------------------------------------
-
-
-def run_many(
+def run_on_tables(
     run: CommandContext,
     names: Sequence[str],
-    use: Use,
+    command: TableCommand,
     mode: Mode,
-    of_one: Mapping[str, object] = MappingProxyType({}),
+    single_table_options: Mapping[str, object] = MappingProxyType({}),
     *,
     lists_files: bool = False,
 ) -> None:
-    """Run a command on several tables, and raise Exit with the exit code that counts first.
+    """Run a command on several tables.
 
-    All are planned and shown before a question about all of them: a row per table and the totals, and with `-v` or
-    `lists_files` the details of each table above them. An error on one table does not stop the others, but nothing is
-    done where the command line is wrong for one. `of_one`: options that work on one table, and their values. Raises
-    UsageError, also for these.
+    All tables are planned first. Then the overview is shown, a row per table and the totals, and the user is asked once
+    about all plans. With `-v` or `lists_files` the plan of each table is shown above the overview.
+
+    An error on one table does not stop the others. An error in the command line stops the command before any table is
+    changed.
+
+    Args:
+        run: The run of the command.
+        names: Tables, and patterns such as `lake/*`.
+        command: Runs the command on one table. If it changes the table, it leaves a pending change in
+            `run.table_run`.
+        mode: What the command does with the plans.
+        single_table_options: Options that support one table only, and their values. An option that was not passed has
+            the value None or False.
+        lists_files: Whether the user has requested a list of all files.
+
+    Raises:
+        UsageError: If the command line is wrong for one of the tables, or contains an option for single tables.
+        Exit: With the most important of the exit codes of all tables, unless it is 0.
     """
     if len(names) == 1 and not is_pattern(run.open_other(names[0]), names[0]):
-        use(run, names[0])
+        command(run, names[0])
         return
-    given = {**of_one, "--output": None if run.output == "-" else run.output}
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise UsageError(f"{option} works on one table", facts={"tables": summarize_names(names, _NAMED)})
-    parts = _parts(run, names)
-    _require_open_files(len(parts))
+    _refuse_single_table_options(run, names, single_table_options)
+
     shows_details = lists_files or run.verbosity > 0
-    for part in parts:
-        part.shows_details = shows_details
+    table_runs = _TableRunCollector(run, shows_details=shows_details).collect(names)
+    _require_open_files(len(table_runs))
+
     try:
-        _plan(run, parts, use)
+        _plan_tables(run, table_runs, command)
     except Interrupted as interruption:
-        _give_up(parts, interruption)
-        _write(run, parts, is_whole=False)
+        _record_interruption_of_planning(table_runs, interruption)
+        _write_results(run, table_runs, has_ended=False)
         raise
-    is_whole, refused = False, 0
+
+    has_ended = False
+    consent_exit_code = 0
     try:
-        refused = _execute(run, parts, mode)
-        is_whole = True
+        consent_exit_code = _execute_changes(run, table_runs, mode)
+        has_ended = True
     finally:
-        if not (refused and _is_for_people(run)):  # else the rows of the plans are there already
-            _write(run, parts, is_whole=is_whole)
-    failed = [part.name for part in parts if part.error is not None]
-    if failed and run.format is TABLE:
-        tried = sum(not part.is_left_out for part in parts)
-        run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
+        # If the user has declined, the overview was shown before the question.
+        is_overview_shown = consent_exit_code != 0 and _is_for_people(run)
+        if not is_overview_shown:
+            _write_results(run, table_runs, has_ended=has_ended)
+
+    _note_failed_tables(run, table_runs)
     if mode.only_plans and run.is_on_screen and not shows_details:
         run.note(f"details of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
-    following = {line for part in parts for line in part.following}
-    if len(following) == 1:
-        run.say_next(following.pop())
-    if code := first_exit_code([refused, *(part.exit_code for part in parts)]):
-        raise Exit(code)
+    _suggest_common_command(run, table_runs)
+
+    exit_code = first_exit_code([consent_exit_code, *(table_run.exit_code for table_run in table_runs)])
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def first_exit_code(codes: Sequence[int]) -> int:
+    """Return the most important exit code."""
+    return min(codes, key=EXIT_CODE_ORDER.index)
+
+
+def _refuse_single_table_options(
+    run: CommandContext, names: Sequence[str], single_table_options: Mapping[str, object]
+) -> None:
+    values = {**single_table_options, "--output": None if run.output == "-" else run.output}
+    for option, value in values.items():
+        if value is not None and value is not False:
+            raise UsageError(f"{option} works on one table", facts={"tables": summarize_names(names, _MAX_NAMES)})
+
+
+class _TableRunCollector:
+    """Collects a run for each table of the command line. A table that is named twice gets one run."""
+
+    def __init__(self, run: CommandContext, *, shows_details: bool) -> None:
+        self._run = run
+        self._shows_details = shows_details
+        self._written_tables: list[str] = []
+        self._table_runs: dict[str, TableRun] = {}
+
+    def collect(self, names: Sequence[str]) -> list[TableRun]:
+        """Return the runs for tables and patterns, in the order of the command line.
+
+        Raises:
+            UsageError: If a pattern is invalid or matches no table. Any other error becomes the result of the table.
+        """
+        for name in names:
+            storage = self._run.open_other(name)
+            try:
+                if is_pattern(storage, name):
+                    self._add_matches(name, storage)
+                else:
+                    self._add_table(name, storage, is_from_pattern=False)
+            except UsageError:
+                raise
+            except DeltacliError as error:
+                self._add_failure(name, storage.uri, error)
+        return list(self._table_runs.values())
+
+    def _add_matches(self, pattern: str, storage: Storage) -> None:
+        matches = find_tables([pattern], self._run.open_other, progress=self._run.progress)
+        note_log_backups(self._run.note, matches.log_backups)
+        for path, error in matches.failures:
+            self._add_failure(path, storage.uri, error)
+        for table in matches.tables:
+            self._add_table(table.name, table.storage, is_from_pattern=True)
+
+    def _add_table(self, name: str, storage: Storage, *, is_from_pattern: bool) -> None:
+        table_run = TableRun(
+            name,
+            storage.uri,
+            written_tables=self._written_tables,
+            shows_details=self._shows_details,
+            is_from_pattern=is_from_pattern,
+        )
+        previous = self._table_runs.setdefault(identify_directory(storage), table_run)
+        if previous is not table_run:
+            self._run.note(f"note: {table_run.name} is the same table as {previous.name}, which is done once")
+
+    def _add_failure(self, name: str, uri: str, error: DeltacliError) -> None:
+        self._table_runs[name] = TableRun(
+            name,
+            uri,
+            written_tables=self._written_tables,
+            shows_details=self._shows_details,
+            discovery_error=error,
+        )
 
 
 def _require_open_files(tables: int) -> None:
-    """Raise UsageError where the plans, each of which holds the directory of its table, are too many to be open."""
-    needed = tables + _OTHER_FILES
-    if (limit := raise_open_file_limit(needed)) < needed:
+    """Require that this process may open enough files: each plan keeps the directory of its table open.
+
+    Raises:
+        UsageError: If the limit of the operating system is too low and cannot be raised.
+    """
+    needed = tables + _RESERVED_FILES
+    limit = raise_open_file_limit(needed)
+    if limit < needed:
         raise UsageError(
             f"{plural(tables, 'table')} at once need {needed:,} open files, and this process may open {limit:,}",
             facts={"to allow them": f"ulimit -n {needed}", "for many tables": "deltacli fleet init"},
         )
 
 
-def require_tables(names: Sequence[str]) -> None:
-    """Raise UsageError for one of several local names that is no table: it is, probably, the value of an option."""
-    for name in names if len(names) > 1 else ():
-        reason = _not_a_table(name, names)
-        if reason is not None:
-            meant = _meant_by(name)
-            question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
-            hint = (
-                repeat_command([word for word in invocation.arguments if word != name])
-                if os.path.exists(name)
-                else None
-            )
-            raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
+def _plan_tables(run: CommandContext, table_runs: Sequence[TableRun], command: TableCommand) -> None:
+    """Run the command on each table. A command that changes tables plans its changes and leaves them pending.
 
-
-def _not_a_table(name: str, names: Sequence[str]) -> str | None:
-    """Return why a name is no table; None for one that may be, and for what takes a request to look at."""
-    if not name or "://" in name or name[:5].lower() == "file:" or is_shared(name):
-        return None
-    try:
-        mode = os.stat(name).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None if {*"*?["} & {*name} else "there is no such file or directory"
-    except (OSError, ValueError):
-        return None
-    if not stat.S_ISDIR(mode):
-        return "it is a file"
-    kept = any(os.path.isdir(os.path.join(name, below)) for below in (LOG_DIRECTORY, "schema"))
-    if kept or not os.access(name, os.R_OK | os.X_OK):
-        return None
-    around = next((other for other in names if _is_inside(name, other)), None)
-    return f"it is a directory without {LOG_DIRECTORY}" if around is None else f"it is inside the table {around}"
-
-
-def _meant_by(name: str) -> Suggestion | None:
-    """Return the option whose value a name probably is."""
-    from deltacli.cli.command_loading import has_option
-    from deltacli.cli.hints.suggestion import Suggestion
-    from deltacli.cli.hints.words import suggest_for_extra_word
-
-    arguments = invocation.arguments
-    path = path_of(arguments)
-    given = {word.partition("=")[0] for word in arguments}
-    exists = os.path.exists(name)
-    numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
-    if not exists and (meant := suggest_for_extra_word(name, numbers, arguments)) is not None:
-        return meant
-    rest, value = [word for word in arguments if word != name], name
-    if name.isdecimal() and not exists:
-        option, value = "--retention", f"{name}d"
-    elif name.endswith(".parquet"):
-        option = "--apply" if exists else "--save-plan"
-    elif exists:
-        option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
-    else:
-        option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
-    if not option or option in given or not has_option(path, option):
-        return None
-    return Suggestion(f"{option} {value}", repeat_command_with(rest, option, value))
-
-
-def _is_inside(name: str, other: str) -> bool:
-    return os.path.realpath(name).startswith(os.path.realpath(other) + os.sep)
-
-
-def first_exit_code(codes: Sequence[int]) -> int:
-    """Return the exit code of several that counts first."""
-    return min(codes, key=EXIT_CODE_ORDER.index)
-
-
-def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
-    """Return the tables at paths and those that match patterns, each once. Raises UsageError."""
-    found: dict[str, Part] = {}
-    for name in names:
-        storage = run.open_other(name)
-        try:
-            if not is_pattern(storage, name):
-                _add(run, found, identify_directory(storage), Part(name, storage.uri))
-                continue
-            targets = find_tables([name], run.open_other, progress=run.progress)
-        except UsageError:
-            raise
-        except DeltacliError as fault:
-            found[name] = Part(name, storage.uri, fault)
-            continue
-        note_log_backups(run.note, targets.log_backups)
-        for path, failure in targets.failures:
-            found[path] = Part(path, storage.uri, failure)
-        for target in targets.tables:
-            part = Part(target.name, target.storage.uri, is_found=True)
-            _add(run, found, identify_directory(target.storage), part)
-    return list(found.values())
-
-
-def _add(run: CommandContext, found: dict[str, Part], place: str, part: Part) -> None:
-    if (same := found.setdefault(place, part)) is not part:
-        run.note(f"note: {part.name} is the same table as {same.name}, which is done once")
-
-
-def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
-    """Use each table, which shows its plan and keeps it for later. Raises Exit for a wrong command line."""
-    left_out: dict[str, list[str]] = {}
-    for part in parts:
-        part.others = parts[0].others
-        with part.kept():
+    Raises:
+        Exit: If the command line is wrong for one of the tables.
+    """
+    skipped_tables: dict[str, list[str]] = {}
+    for table_run in table_runs:
+        with table_run.record_errors():
             try:
-                if part.fault is not None:
-                    raise part.fault
-                use(run.replace_part(part), part.typed)
-            except UsageError as wrong:
-                if wrong.code in _OF_FORMAT and part.is_found:
-                    left_out.setdefault(wrong.reason, []).append(part.name)
-                    part.is_left_out = True
+                if table_run.discovery_error is not None:
+                    raise table_run.discovery_error
+                command(run.make_context_of_table(table_run), table_run.argument)
+            except UsageError as error:
+                is_format_error = error.code in _FORMAT_ERROR_CODES
+                if is_format_error and table_run.is_from_pattern:
+                    # `lake/*` may match tables of several formats.
+                    table_run.is_skipped = True
+                    skipped_tables.setdefault(error.reason, []).append(table_run.name)
                     continue
-                if wrong.code in _OF_FORMAT:
+                if is_format_error:
                     raise
-                part.fail(wrong)
-                raise Exit(wrong.exit_code) from wrong
-        if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
-            raise Exit(part.exit_code)
-    for reason, names in left_out.items():
-        which = f"{names[0]} is" if len(names) == 1 else f"{summarize_names(names, _NAMED)} are"
-        run.note(f"note: {which} left out: {reason}")
+                table_run.fail(error)
+                raise Exit(error.exit_code) from error
+
+        # `record_errors` has caught the Exit, too. An error in the command line ends the command.
+        error_document = table_run.error
+        if error_document is None or error_document["code"] in _FORMAT_ERROR_CODES:
+            continue
+        if table_run.exit_code == UsageError.exit_code:
+            raise Exit(table_run.exit_code)
+
+    for reason, names in skipped_tables.items():
+        subject = f"{names[0]} is" if len(names) == 1 else f"{summarize_names(names, _MAX_NAMES)} are"
+        run.note(f"note: {subject} left out: {reason}")
 
 
-def _write(run: CommandContext, parts: Sequence[Part], *, is_whole: bool) -> None:
-    """Write the result of all tables: documents for programs, for people a row per table and the totals."""
-    results = _Results(parts, is_whole=is_whole)
+def _record_interruption_of_planning(table_runs: Sequence[TableRun], interruption: Interrupted) -> None:
+    """Record an interruption for the tables that have no final result yet. Nothing was changed."""
+    for table_run in table_runs:
+        has_final_result = table_run.result is not None and table_run.pending is None
+        if table_run.error is None and not has_final_result:
+            table_run.record_interruption(interruption, NOT_STARTED)
+
+
+def _write_results(run: CommandContext, table_runs: Sequence[TableRun], *, has_ended: bool) -> None:
+    """Write the results of all tables: a document for programs, the overview for people."""
+    results = TableRunResults(table_runs, has_ended=has_ended)
     if not _is_for_people(run):
         run.write(results)
         return
-    rows = results.rows()
+
+    rows = results.make_rows()
     if not rows:
         return
     invocation.is_reporting = invocation.has_agreed
-    written = parts[0].others
-    with run.sink() as sink:
-        if written:
+    written_tables = table_runs[0].written_tables
+    with run.open_result() as sink:
+        if written_tables:
             sink.write(b"\n")
         run.format.write(sink, Overview(rows), run.terminal)
-    written.append("")
+    # The overview may be written again after the changes, with a blank line above.
+    written_tables.append("")
 
 
 def _is_for_people(run: CommandContext) -> bool:
     return run.format in (TABLE, MARKDOWN)
 
 
-def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
-    """Make an interruption while tables are planned the error of those whose plan is not the result."""
-    for part in parts:
-        if part.error is None and (part.result is None or part.pending is not None):
-            part.interrupted(interruption, _NOT_BEGUN)
+def _execute_changes(run: CommandContext, table_runs: Sequence[TableRun], mode: Mode) -> int:
+    """Ask once about all pending changes, and execute them one after another.
 
-
-def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
-    """Ask once, and execute the plans one after another. Return the exit code of the answer."""
-    planned = [(part, part.pending) for part in parts if part.pending is not None]
+    Returns:
+        The exit code of the refusal if the user has not agreed, else 0. Errors of single tables are recorded in their
+        runs.
+    """
+    changes = [(table_run, table_run.pending) for table_run in table_runs if table_run.pending is not None]
     try:
-        if asking := [(part, pending) for part, pending in planned if pending.asks]:
-            if not mode.yes and _is_for_people(run):
-                _write(run, parts, is_whole=False)
-            facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
-            confirm_change(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
-    except DeltacliError as refused:
-        report_error(refused, invocation.arguments, None)
-        return refused.exit_code
-    for done, (part, pending) in enumerate(planned):
+        _confirm_changes(run, table_runs, mode)
+    except DeltacliError as refusal:
+        report_error(refusal, invocation.arguments, None)
+        return refusal.exit_code
+
+    for position, (table_run, change) in enumerate(changes):
         invocation.is_reporting = False
         try:
-            with part.kept():
-                pending.execute(is_agreed=True)
+            with table_run.record_errors():
+                change.execute(is_agreed=True)
         except Interrupted as interruption:
-            done_before = part.result if invocation.is_reporting else None  # else it is the plan
-            interruption.outcome = (
-                f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
-            )
-            part.interrupted(interruption, interruption.message)
-            part.result = done_before
-            for later, _ in planned[done + 1 :]:
-                later.interrupted(interruption, _NOT_BEGUN)
+            # Until the change begins to report, the result of the run is still its plan.
+            partial_result = table_run.result if invocation.is_reporting else None
+            progress = f"{position} of {plural(len(changes), 'table')} done"
+            interruption.outcome = f"{progress}; {table_run.name}: {interruption.outcome}"
+            table_run.record_interruption(interruption, interruption.message)
+            table_run.result = partial_result
+            for later_run, _ in changes[position + 1 :]:
+                later_run.record_interruption(interruption, NOT_STARTED)
             raise
     return 0
 
 
-def _question(asking: Sequence[tuple[Part, AnyPlannedChange]]) -> str:
-    deeds = [pending.deed for _, pending in asking]
-    total = sum((amount for _, amount in deeds), NO_FILES)
-    numbers = [f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True)]
-    each = summarize_names(numbers, _NAMED)  # each has a row above the question
-    count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
-    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].wording.kept}: {each}"
+def _confirm_changes(run: CommandContext, table_runs: Sequence[TableRun], mode: Mode) -> None:
+    """Show the overview and ask about the changes that need consent. Raises Refused if the user does not agree."""
+    changes = [
+        (table_run, table_run.pending)
+        for table_run in table_runs
+        if table_run.pending is not None and table_run.pending.needs_consent
+    ]
+    if not changes:
+        return
+    if not mode.yes and _is_for_people(run):
+        _write_results(run, table_runs, has_ended=False)
+
+    facts: dict[str, str] = {}
+    for table_run, change in changes:
+        for name, fact in change.facts.items():
+            facts[f"{table_run.name}, {name}"] = fact
+    confirm_change(run, _build_question(changes), lambda: None, yes=mode.yes, facts=facts)
+
+
+def _build_question(changes: Sequence[tuple[TableRun, PendingChange]]) -> str:
+    """Return the question about all changes, such as `delete 5 files (1 KiB) of 2 tables: a 2, b 3`."""
+    verb, _ = changes[0][1].file_action
+    total = NO_FILES
+    files_by_table = []
+    for table_run, change in changes:
+        _, totals = change.file_action
+        total += totals
+        files_by_table.append(f"{table_run.name} {totals.files:,}")
+
+    affected = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)}) of {plural(len(changes), 'table')}"
+    # The overview above the question has a row for every table, so the question names a few only.
+    return f"{verb} {affected}{changes[0][1].question_suffix}: {summarize_names(files_by_table, _MAX_NAMES)}"
+
+
+def _note_failed_tables(run: CommandContext, table_runs: Sequence[TableRun]) -> None:
+    failed_tables = [table_run.name for table_run in table_runs if table_run.error is not None]
+    if failed_tables and run.format is TABLE:
+        attempted = sum(not table_run.is_skipped for table_run in table_runs)
+        done = attempted - len(failed_tables)
+        run.note(f"note: {done:,} of {plural(attempted, 'table')} done; failed: {', '.join(failed_tables)}")
+
+
+def _suggest_common_command(run: CommandContext, table_runs: Sequence[TableRun]) -> None:
+    """Suggest a command if it is the only suggestion for all tables. Commands for single tables would be too many."""
+    suggestions: set[str] = set()
+    for table_run in table_runs:
+        suggestions.update(table_run.next_commands)
+    if len(suggestions) == 1:
+        run.suggest_command(suggestions.pop())

@@ -1,4 +1,4 @@
-"""Whether and how notes are written to stderr."""
+"""Options for the notes that a command writes to stderr."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NoteOptions:
-    """How a command talks beside its result.
+    """The options for notes.
 
     Attributes:
-        quiet: True to write no notes.
-        verbosity: How often `-v` was given.
-        as_json: True to write notes as JSON objects, as errors are.
-        coloured: True if notes go to a terminal that shows colour.
+        quiet: Whether notes are omitted.
+        verbosity: How often `-v` was passed.
+        as_json: Whether notes are JSON objects, like errors.
+        coloured: Whether stderr is a terminal that supports colours.
     """
 
     quiet: bool = False

@@ -1,4 +1,4 @@
-"""Where the result of a command is written, and how."""
+"""The destination and the format of the result of a command."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from deltacli.cli.terminal.stderr import close_live_line
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """The destination of a result, and its form.
+    """The options for the result.
 
     Attributes:
-        format: The format.
-        file: The file. None: stdout.
-        directory: The directory that `--output` names: rows are written there as Parquet, and the result says what was
-            written.
-        terminal: The terminal, or what takes its place.
-        is_paged: True if a result that is longer than the screen goes to a pager.
-        keeps_progress: True if progress was asked for, and is shown although the result goes to a pipe.
+        format: The format of the result.
+        file: The output file, or `-` for stdout. None: stdout.
+        directory: The directory for rows as Parquet files. The result then lists the files that were written.
+        terminal: The properties of stdout, such as its width, also if it is not a terminal.
+        is_paged: Whether a result that is longer than the screen is shown in a pager.
+        keeps_progress: Whether progress stays visible while the result is written to a pipe, because the user has
+            requested it.
     """
 
     format: Format
@@ -40,14 +40,15 @@ class ResultOptions:
         """Open the destination: a file, a pipe, or a terminal with a pager.
 
         Args:
-            content: The format of what is written, if it is another one.
+            content: The format of the content. None: the format of the result.
         """
         if self.terminal.is_terminal:
             from deltacli.cli.terminal.pager import open_paged_stream
 
-            shown = content or self.format
-            return open_destination(None, open_paged_stream(shown.escaping, is_paged=self.is_paged and shown.is_paged))
-        # The reader of the pipe may draw on the same terminal.
+            content_format = content or self.format
+            is_paged = self.is_paged and content_format.is_paged
+            return open_destination(None, open_paged_stream(content_format.escaping, is_paged=is_paged))
+        # The program that reads the pipe may write to the same terminal, so the progress line would be in its way.
         if not self.keeps_progress and self.file in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()
         return open_destination(self.file)

@@ -1,23 +1,19 @@
-"""Notes of commands that list rows and versions: what was worked around, left out, cut, or decided."""
+"""Commands that write rows or long lists: limits, omitted columns, output directories, and notes on these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.tables import DEFAULT_ROWS
 from deltacli.cli.output.formats import PARQUET, Content
-from deltacli.cli.terminal.suggested_commands import (
-    repeat_command_with,
-    repeat_command_without_limit,
-)
-from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.problem_notes import note_problems
+from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_limit
+from deltacli.core.errors import Refused, UsageError, command
 from deltacli.core.texts import summarize_names
-from deltacli.core.times import format_timestamp
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
-from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -26,52 +22,30 @@ if TYPE_CHECKING:
     from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
-    from deltacli.table.version import Snapshot
-    from deltacli.table.version_from_checksum import VersionFromChecksum
 
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
+_MAX_NAMES = 5
+"""How many columns a note names."""
 
 
-from deltacli.cli.running.context import CommandContext
+def choose_row_limit(run: CommandContext, limit: int | None) -> int:
+    """Return how many rows to show. 0 means all rows.
 
-_NAMED = 5
+    Args:
+        run: The run of the command.
+        limit: The value of `--limit`. None: a screen shows the default number, other destinations get all rows.
 
-EXPLAINED: Mapping[str, str] = {
-    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
-    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
-    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
-    "checkpoint.no-metadata": "a checkpoint has no metaData or two; an older start was used, or the last metaData",
-    "checkpoint.no-protocol": "a checkpoint has no protocol or two; an older start was used, or the last protocol",
-    "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
-    "checkpoint.zero-length": "a checkpoint file is empty; not used",
-    "commit.empty": "a commit before the checkpoint is empty; it was not needed",
-    "compaction.beyond-log": "a log compaction covers versions after the newest commit, which seem to be lost",
-    "crc.without-commit": "a version checksum is of a version after the newest commit; commits seem to be lost",
-    "hint.ahead-of-log": "_last_checkpoint names a version after the newest commit; commits seem to be lost",
-    "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
-    "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
-    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
-    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
-    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
-    "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
-    "log.name-not-padded": "a log file's version is not 20 digits; not read",
-    "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
-    **DECISIONS,
-}
+    Raises:
+        UsageError: If the limit is negative.
+    """
+    if limit is None:
+        return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
+    if limit < 0:
+        raise UsageError(f"--limit {limit} is negative", facts={"expected": "0 (all) or more"})
+    return limit
 
 
-def settle_limit(run: CommandContext, wanted: int | None) -> int:
-    """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
-    if wanted is not None:
-        if wanted < 0:
-            raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
-        return wanted
-    return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
-
-
-def require_file(run: CommandContext) -> None:
-    """Raise UsageError where Parquet would be written neither to a file nor to a directory."""
+def require_parquet_output(run: CommandContext) -> None:
+    """Require that Parquet is written to a file or a directory. Raises UsageError."""
     if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
             "--format parquet requires --output FILE or --output DIR/",
@@ -80,8 +54,12 @@ def require_file(run: CommandContext) -> None:
         )
 
 
-def judge_left_out(run: CommandContext, rows: ArrowRows) -> None:
-    """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
+def check_omitted_columns(run: CommandContext, rows: ArrowRows) -> None:
+    """Note the columns whose types cannot be read, so that they are omitted from the result.
+
+    Raises:
+        Refused: If the rows are written to a file or a directory. A file would lack the columns silently.
+    """
     from deltacli.delta.schema.to_arrow import note_of
 
     if not rows.left_out:
@@ -91,15 +69,45 @@ def judge_left_out(run: CommandContext, rows: ArrowRows) -> None:
     run.note(f"note: {note_of(rows.left_out)}")
 
 
-def note_misnamed_columns(run: CommandContext, fields: Sequence[MisnamedField], table: str) -> None:
-    """Note which columns were null because files have them under their logical names.
+def require_all_columns(rows: ArrowRows) -> None:
+    """Require that the types of all columns can be read.
+
+    Raises:
+        Refused: If a column has another type. The hint selects the other columns.
+    """
+    try:
+        rows.require_all_columns()
+    except Refused as refused:
+        names = ",".join(column.name for column in rows.columns)
+        refused.hint = repeat_command_with(invocation.arguments, "--columns", names)
+        raise
+
+
+def note_rows(run: CommandContext, rows: ArrowRows, table: str, noted_problems: Collection[str] = ()) -> None:
+    """Note where other engines return other values for the rows that were read.
 
     Args:
-        run: The run that shows the notes.
-        fields: The columns and nested fields, once the rows were read.
-        table: The address of the table, for the next command.
+        run: The run of the command.
+        rows: The rows. Columns of a condition count, too.
+        table: The address of the table, for the suggested command.
+        noted_problems: The ids of problems that have been noted before.
     """
-    from deltacli.core.errors import command
+    note_misnamed_columns(run, rows.misnamed, table)
+    _note_padded_columns(run, rows)
+    _note_partition_values(run, rows, table)
+    note_problems(run, [problem for problem in rows.disputed if problem not in noted_problems])
+
+
+def note_misnamed_columns(run: CommandContext, fields: Sequence[MisnamedField], table: str) -> None:
+    """Note columns that were null because data files contain them under their logical names.
+
+    With column mapping, a data file has to use the physical name of a column. Some writers use the logical name.
+
+    Args:
+        run: The run of the command.
+        fields: The columns and nested fields.
+        table: The address of the table, for the suggested command.
+    """
     from deltacli.delta.schema.misnamed_fields import MISNAMED
 
     for misnamed in fields:
@@ -108,70 +116,30 @@ def note_misnamed_columns(run: CommandContext, fields: Sequence[MisnamedField], 
         run.note(f"to see which files: {command('validate', table=table, level='footers')}")
 
 
-def note_padded_columns(run: CommandContext, rows: ArrowRows) -> None:
-    """Note which columns Spark shows, and compares, with blanks that files do not have.
-
-    Args:
-        run: The run that shows the notes.
-        rows: The rows that are read. Columns of a condition count, too.
-    """
+def _note_padded_columns(run: CommandContext, rows: ArrowRows) -> None:
+    """Note columns of type `char(n)`: Spark shows and compares them with trailing blanks that files do not contain."""
     from deltacli.delta.schema.types import declared_type, is_padded
 
-    padded = [column for column in rows.read_spec.columns if is_padded(column)]
-    if padded:
-        names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded)
+    padded_columns = [column for column in rows.read_spec.columns if is_padded(column)]
+    if padded_columns:
+        names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded_columns)
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
 
 
-def note_rows(run: CommandContext, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
-    """Note what was decided about rows that engines read differently, once the rows were read.
-
-    Args:
-        run: The run that shows the notes.
-        rows: The rows. Columns of a condition count, too.
-        table: The address of the table, for the next command.
-        noted: The problems that were noted before.
-    """
-    note_misnamed_columns(run, rows.misnamed, table)
-    note_padded_columns(run, rows)
-    _note_partition_values(run, rows, table)
-    note_problems(run, [rule for rule in rows.disputed if rule not in noted])
-
-
-def note_disputed(run: CommandContext, *snapshots: Snapshot) -> None:
-    """Note what was decided about damages of versions that engines read differently."""
-    for decision in dict.fromkeys(decision for snapshot in snapshots for decision in snapshot.decisions):
-        run.note(f"note: {decision}")
-
-
-def note_problems(run: CommandContext, problems: Iterable[str]) -> None:
-    """Note problems that were worked around."""
-    for problem in problems:
-        run.note(f"note: {problem}: {EXPLAINED[problem]}")
-
-
 def _note_partition_values(run: CommandContext, rows: ArrowRows, table: str) -> None:
-    """Note partition columns of which the log has an empty text, or the name in another letter case."""
-    from deltacli.core.errors import command
-
+    """Note partition columns whose values in the log are empty texts, or whose names differ in letter case."""
     for column in rows.empty_texts:
         run.note(f"note: partition column {column} is an empty text in the log, which is null; Spark returns the text")
     for column in rows.respelled_keys:
         run.note(f"note: {KEY_IN_OTHER_CASE}: {DECISIONS[KEY_IN_OTHER_CASE]}: {column}")
-    found = {"partition.empty-*": rows.empty_texts, KEY_IN_OTHER_CASE: rows.respelled_keys}
-    select = [rules for rules, columns in found.items() if columns]
-    if select:
-        run.note(f"to see which files: {command('validate', table=table, select=select)}")
 
-
-def require_all_columns(rows: ArrowRows) -> None:
-    """Raise Refused where columns are left out because of their types, with the command that names the others."""
-    try:
-        rows.require_all_columns()
-    except Refused as refused:
-        names = ",".join(column.name for column in rows.columns)
-        refused.hint = repeat_command_with(invocation.arguments, "--columns", names)
-        raise
+    rule_patterns: list[str] = []
+    if rows.empty_texts:
+        rule_patterns.append("partition.empty-*")
+    if rows.respelled_keys:
+        rule_patterns.append(KEY_IN_OTHER_CASE)
+    if rule_patterns:
+        run.note(f"to see which files: {command('validate', table=table, select=rule_patterns)}")
 
 
 def write_directory(
@@ -182,7 +150,16 @@ def write_directory(
     write: Callable[[str], WrittenDirectory],
     limit: int,
 ) -> None:
-    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `CommandContext.limit`."""
+    """Write rows as Parquet files to the directory of `--output`, and show the files.
+
+    Args:
+        run: The run of the command. Its `directory` is not None.
+        table: The address of the table.
+        content: The kind of the rows, such as `rows` or `changes`.
+        versions: The versions for the document, by the name of the field.
+        write: Writes the rows to a directory.
+        limit: The maximum number of rows. 0: all rows.
+    """
     from deltacli.cli.render.data.rows import DirectoryResult
 
     assert run.directory is not None
@@ -193,65 +170,55 @@ def write_directory(
         run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> None:
-    """Report rows left out by the limit, and values cut and columns left out for lack of room."""
+def note_omitted_content(run: CommandContext, written: Written, limit: int) -> None:
+    """Note what the result lacks: columns and values for which the screen was too narrow, and rows above the limit.
+
+    Args:
+        run: The run of the command.
+        written: What was written and what was omitted.
+        limit: The maximum number of rows.
+    """
     if written.left_out or written.cuts_values:
-        again = repeat_command_with(invocation.arguments, "--format", "ndjson")
+        show_all = repeat_command_with(invocation.arguments, "--format", "ndjson")
         if written.left_out:
-            shown = summarize_names(list(written.left_out), _NAMED)
-            cut = ", and values are cut" if written.cuts_values else ""
-            run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+            columns = summarize_names(list(written.left_out), _MAX_NAMES)
+            cut_values = ", and values are cut" if written.cuts_values else ""
+            run.note(f"no room for {columns}{cut_values}; select columns with --columns, or show all: {show_all}")
         else:
-            run.note(f"values are cut; to show them whole: {again}")
+            run.note(f"values are cut; to show them whole: {show_all}")
     if written.was_cut:
-        said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
-        run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
+        # On a screen the table ends with the number of rows, so the note need not repeat it.
+        count = "" if run.is_on_screen else f"showing the first {limit:,}; "
+        run.note(f"{count}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
-    """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
-    if most and rows > most and run.format.content is not Content.FINDINGS:
-        run.note(
-            f"showing {most:,} of {rows:,} rows; to show all: {repeat_command_without_limit(invocation.arguments)}"
-        )
+def note_omitted_rows(run: CommandContext, rows: int, limit: int) -> None:
+    """Note how many rows a limit omits. A limit of 0 omits none, and formats of findings ignore limits."""
+    if limit and rows > limit and run.format.content is not Content.FINDINGS:
+        show_all = repeat_command_without_limit(invocation.arguments)
+        run.note(f"showing {limit:,} of {rows:,} rows; to show all: {show_all}")
 
 
-def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
-    """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
+def note_omitted_items(
+    run: CommandContext,
+    result: FleetListing[Any],  # Any: a listing of rows of any type
+    *,
+    can_repeat: bool = True,
+) -> None:
+    """Note what a limit omits from a listing: tables on a screen, rows in a table, items in a document.
+
+    Args:
+        run: The run of the command.
+        result: The listing, after it was written.
+        can_repeat: Whether the same command shows the same listing again. A command that changes tables does not.
+    """
     if result.drawn_screen is None:
+        # Nothing was drawn, so the result was a document or CSV.
         rows = result.items if run.format.errors_are_json else result.rows
-        note_the_cut(run, len(rows), result.most)
+        note_omitted_rows(run, len(rows), result.most)
         return
-    said, how = result.left_out()
-    if said or (how and may_repeat):
-        run.note("; ".join(filter(None, (said, f"{how}: {repeat_command_without_limit(invocation.arguments)}"))))
 
-
-def note_catalog(run: CommandContext, *found: Snapshot, name: str = "") -> None:
-    """Note of versions that were read by path that their catalog may have newer ones. `name`: of one of many tables."""
-    problem = "catalog.unpublished-possible"
-    if any(problem in one.problems for one in found):
-        run.note(f"note: {name + ': ' if name else ''}{problem}: {EXPLAINED[problem]}")
-
-
-def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None:
-    """Note the same of a table of which no version was read, where its log has staged commits."""
-    from deltacli.table.handle import managed_store
-    from deltacli.table.rebuild import read_snapshot
-
-    storage = table.storage
-    if table.is_shared or managed_store(storage) is not None:
-        return
-    with suppress(DeltacliError):
-        if storage.kind_of("_delta_log/_staged_commits") is PathKind.DIRECTORY:
-            note_catalog(run, read_snapshot(table), name=name)
-
-
-def note_findings(run: CommandContext, found: Snapshot | VersionFromChecksum, at_ms: int | None) -> None:
-    """Note which problems were worked around, and that a time is later than the newest version."""
-    for problem in found.problems:
-        files = ", ".join(name for name, rule in found.skipped_checkpoints.items() if rule == problem)
-        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
-    is_newest = found.version == found.newest_version and not found.table.is_shared
-    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
-        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")
+    omitted, purpose = result.left_out()
+    if omitted or (purpose and can_repeat):
+        suggestion = f"{purpose}: {repeat_command_without_limit(invocation.arguments)}"
+        run.note(f"{omitted}; {suggestion}" if omitted else suggestion)

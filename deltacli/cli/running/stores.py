@@ -1,76 +1,42 @@
-"""Opening the stores of tables for a command: of a path, a URI, a catalog or a share."""
+"""Opening the stores of tables for a command: local paths, URIs, tables of a catalog, and shared tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_table import COMMANDS, SharedTableSupport
+from deltacli.cli.command_tree import get_command_path
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
+from deltacli.cli.options.catalog_choice import CatalogChoice, read_catalog_settings
+from deltacli.cli.running.shared_table_errors import make_shared_table_error
 from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.signals import is_interrupted
-from deltacli.core.errors import UsageError, quote_table
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.optional_interfaces import require_writable
 
 if TYPE_CHECKING:
+    from deltacli.catalogs.unity.unity import UnityCatalog
+    from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.storage.retry import Retry
     from deltacli.storage.tally import HostTally
 
-if TYPE_CHECKING:
-    from deltacli.catalogs.unity.unity import UnityCatalog
-
-
-CATALOG = "uc://"
-"""How addresses of tables in a catalog begin."""
-
-_READING = frozenset(
-    {
-        *((name,) for name in ("changes", "features", "history", "properties", "reach", "read", "snapshot")),
-        ("validate",),
-        ("doctor", "table"),
-        *(("share", name) for name in ("changes", "head", "pull", "schema")),
-    }
-)
-"""Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
-_METADATA_ONLY = ("share", "schema")
-_PREFERRED: Mapping[tuple[str, ...], str] = {("history",): "dir", ("share", "pull"): "url"}
-"""How shared tables are read that are offered in both ways."""
-
-
-def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) -> UsageError | None:
-    """Return the error for a command that does not change the shared table and yet does not work on it; None for
-    others. `words`: how the command was typed.
-    """
-    from deltacli.cli.command_loading import has_option
-
-    hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
-    if name in ("copy", "clone") and uri in words[1:2]:
-        hint = f"deltacli share pull {quote_table(uri)} --to DIRECTORY --as delta"
-        return UsageError(f"{name} does not read shared tables", code="share.read-only", hint=hint)
-    if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
-        name, hint = f"{name} --from", f"deltacli {name} --help"
-    elif name == "checkpoint" and "--verify" in words:
-        name = "checkpoint --verify"
-    elif writes or (has_option(tuple(name.split()), "--dry-run") and name != "log backup"):
-        return None
-    return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
+CATALOG_SCHEME = "uc://"
+"""The beginning of the addresses of tables in a catalog."""
 
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How stores of tables are opened.
+    """The options that determine how the stores of tables are opened.
 
     Attributes:
         storage_options: Options of the stores, such as credentials.
-        allow_external: Prefixes below which files outside a table may be opened.
+        allow_external: Prefixes of URIs. Files outside a table directory may be opened if they have one of them.
         retry_budget_ms: How long a request is retried, in milliseconds. None: the default.
-        access: How shared tables are read.
-        catalog: The catalog of tables `uc://…`. None: that of the environment.
+        access: How files of shared tables are read: `auto`, `url` or `dir`.
+        catalog: The catalog of tables `uc://…`. None: the catalog that the environment defines.
     """
 
     storage_options: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +47,7 @@ class StoreOptions:
 
     @property
     def allowed(self) -> AllowedPrefixes:
-        """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
+        """The parsed prefixes of `allow_external`. Raises UsageError for an invalid prefix."""
         if not self.allow_external:
             return NO_PREFIXES
         from deltacli.work.table_files import parse_allowed_prefixes
@@ -90,7 +56,7 @@ class StoreOptions:
 
 
 class Stores:
-    """Opens stores with the options of a run. All share one policy of retries."""
+    """Opens stores with the options of a run. All stores share one retry policy."""
 
     def __init__(
         self,
@@ -98,134 +64,175 @@ class Stores:
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
     ) -> None:
-        """Make an opener of stores.
+        """Create an opener of stores. Nothing is opened yet.
 
         Args:
             options: The options.
-            note: Called with messages about delays, and about options without effect. None: nobody is told.
-            calls_per_second: The largest rate of requests to each host. None: no limit.
+            note: Called with messages about delays and about options that have no effect. None: these messages are
+                discarded.
+            calls_per_second: The maximum rate of requests to each host. None: no limit.
 
         Raises:
-            UsageError: If a prefix for files outside of tables is invalid.
+            UsageError: If a prefix of `options.allow_external` is invalid.
         """
-        self._options = options.storage_options
+        self._storage_options = options.storage_options
         self._allowed = options.allowed
         self._access = options.access
-        self._catalog = options.catalog
+        self._catalog_choice = options.catalog
         self._retry_budget_ms = options.retry_budget_ms
         self._note = note
         self._calls_per_second = calls_per_second
-        self._policy: Retry | None = None
-        self._noted = set[str]()
-        self._opened_catalog: UnityCatalog | None = None
+        self._retry_policy: Retry | None = None
+        self._noted_options = set[str]()
+        self._catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
-        """Open a store that the command `writes` or only reads. Raises UsageError and NoAtomicCreate at once."""
-        if uri[: len(CATALOG)].lower() == CATALOG:
-            self.note_needless_access("a table that is not shared")
+        """Open the store of a table.
+
+        Args:
+            uri: A path, a URI, `uc://CATALOG.SCHEMA.TABLE`, or the address of a shared table.
+            writes: Whether the command changes the table.
+
+        Raises:
+            UsageError: If the command does not support a table of this kind.
+            NoAtomicCreate: If the command changes tables, and the store cannot create files atomically. No request
+                is sent before.
+        """
+        if uri[: len(CATALOG_SCHEME)].lower() == CATALOG_SCHEME:
+            self.note_unused_access("a table that is not shared")
             return self._open_in_catalog(uri, writes=writes)
-        if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
-            return share
-        self.note_needless_access("a table that is not shared")
-        if "://" not in uri or uri.lower().startswith("file:"):
-            storage = open_storage(uri, self._options, self._allowed)
-            is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
-            if not is_elsewhere:
-                self._note_needless("--storage-option", "a table on a disk")
+
+        if "#" in uri:
+            from deltacli.sharing.client.addresses import parse_address
+
+            # A file name may contain `#`, too. It is an address if the part before it is a profile file.
+            address = parse_address(uri)
+            if address is not None:
+                return self._open_shared_table(uri, address, writes=writes)
+
+        self.note_unused_access("a table that is not shared")
+        if _is_local(uri):
+            storage = open_storage(uri, self._storage_options, self._allowed)
+            # The options may be meant for another argument, such as the target of a copy.
+            if all(_is_local(word) for word in invocation.arguments):
+                self._note_unused_option("--storage-option", "a table on a disk")
         else:
             capture_logging()
-            storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
+            storage = open_storage(uri, self._storage_options, self._allowed, retry=self.get_retry_policy())
         if writes:
             require_writable(storage)
         return storage
 
-    def note_needless_access(self, what: str) -> None:
-        """Say once that the way to read shared tables was given for something else."""
-        path = path_of(invocation.arguments)
-        is_shared = path in _READING and path != _METADATA_ONLY and any("#" in word for word in invocation.arguments)
-        if not is_shared:
-            self._note_needless("--access", what)
+    def note_unused_access(self, target: str) -> None:
+        """Note once that `--access` has no effect on the target, if the user has passed that option.
 
-    def _note_needless(self, option: str, what: str) -> None:
-        is_given = any(word.partition("=")[0] == option for word in invocation.arguments)
-        if self._note is not None and is_given and option not in self._noted:
-            self._noted.add(option)
-            self._note(f"note: {option} has no effect on {what}")
+        No note is written if another argument is a shared table that the command reads.
+        """
+        has_shared_table = any("#" in word for word in invocation.arguments)
+        if not (has_shared_table and _get_shared_table_support().reads_files):
+            self._note_unused_option("--access", target)
+
+    def _note_unused_option(self, option: str, target: str) -> None:
+        if self._note is None or option in self._noted_options:
+            return
+        is_passed = any(word.partition("=")[0] == option for word in invocation.arguments)
+        if is_passed:
+            self._noted_options.add(option)
+            self._note(f"note: {option} has no effect on {target}")
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
+        """Open a table by its name in a catalog, which vends the credentials for its store."""
         from deltacli.catalogs.unity.addresses import parse_table
         from deltacli.catalogs.unity.unity import open_in_catalog
 
-        parse_table(uri)  # what is wrong with it is said before the configuration is read
+        # An error in the address is reported before errors in the configuration of the catalog.
+        parse_table(uri)
+
         capture_logging()
         note = self._note
         storage = open_in_catalog(
             self.open_catalog(),
             uri,
-            options=self._options,
-            retry=self.policy(),
+            options=self._storage_options,
+            retry=self.get_retry_policy(),
             writes=writes,
             note=None if note is None else lambda text: note(f"note: {text}"),
         )
-        invocation.opens_in_catalog(storage.uri, uri)
+        invocation.record_catalog_name(storage.uri, uri)
         return storage
 
     def open_catalog(self) -> UnityCatalog:
-        """Return the catalog of the run. Raises UsageError where none is configured."""
+        """Return the catalog of the run. Raises UsageError if none is configured."""
         from deltacli.catalogs.unity.unity import open_catalog
 
-        if self._opened_catalog is None:
-            source = None if self._catalog is None else place_of_catalog(self._catalog)
-            self._opened_catalog = open_catalog(catalog_profile_of(self._catalog), self.policy(), source=source)
-        return self._opened_catalog
+        if self._catalog is None:
+            choice = self._catalog_choice
+            source = None if choice is None else choice.description
+            self._catalog = open_catalog(read_catalog_settings(choice), self.get_retry_policy(), source=source)
+        return self._catalog
 
-    def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
-        """Open a shared table; None where the name is not the address of one."""
-        from deltacli.sharing.client.addresses import parse_address
+    def _open_shared_table(self, uri: str, address: ShareAddress, *, writes: bool) -> Storage:
+        """Open a shared table for a command that supports shared tables. Raises UsageError for other commands."""
+        from deltacli.sharing.client.addresses import AccessChoice, OpenOptions
+        from deltacli.sharing.client.share_storage import directory_or, open_address
 
-        address = parse_address(uri)
-        if address is None:
-            return None
-        from deltacli.sharing.client.addresses import AccessChoice
-        from deltacli.sharing.client.faults import read_only
-        from deltacli.sharing.client.share_storage import open_address, open_share
+        support = _get_shared_table_support()
+        if writes or support is SharedTableSupport.NONE:
+            command = " ".join(get_command_path(invocation.arguments))
+            raise make_shared_table_error(command, invocation.arguments, uri, writes=writes)
 
-        path = path_of(invocation.arguments)
-        if writes or path not in _READING:
-            refused = _only_reading(" ".join(path), invocation.arguments, uri, writes=writes)
-            raise refused or read_only(uri)
         capture_logging()
-        if path == _METADATA_ONLY:
-            self.note_needless_access("a command that reads metadata only")
-            return open_address(address, retry=self.policy(), note=self._note)
-        return open_share(
-            uri,
-            access=self._access,
-            preferred=AccessChoice(_PREFERRED.get(path, "auto")),
-            options=self._options,
-            retry=self.policy(),
-            note=self._note,
-        )
+        if support is SharedTableSupport.METADATA_ONLY:
+            self.note_unused_access("a command that reads metadata only")
+        share = open_address(address, retry=self.get_retry_policy(), note=self._note)
+        if support is SharedTableSupport.METADATA_ONLY:
+            return share
+
+        preferred_access = AccessChoice.AUTO
+        if support is SharedTableSupport.PREFERS_DIRECTORY:
+            preferred_access = AccessChoice.DIRECTORY
+        elif support is SharedTableSupport.PREFERS_URLS:
+            preferred_access = AccessChoice.URL
+        options = OpenOptions(self._storage_options, self._note)
+        return directory_or(share, AccessChoice(self._access), options, preferred=preferred_access)
 
     @property
     def tallies(self) -> list[HostTally]:
-        """Return the calls to object stores so far, by endpoint."""
-        return [] if self._policy is None else [*self._policy.tally.hosts]
+        """The calls to object stores so far, by endpoint."""
+        return [] if self._retry_policy is None else [*self._retry_policy.tally.hosts]
 
-    def policy(self) -> Retry:
-        """Return the retry policy that all stores of the run share."""
+    def get_retry_policy(self) -> Retry:
+        """Return the retry policy that all stores of the run share. The first call creates it."""
+        if self._retry_policy is None:
+            self._retry_policy = self._create_retry_policy()
+        return self._retry_policy
+
+    def _create_retry_policy(self) -> Retry:
+        """Return a new retry policy, with a rate limit if the run has one."""
         from deltacli.storage.retry import Retry, ThrottledRetry
 
-        if self._policy is None:
-            given = self._retry_budget_ms
-            seconds = RETRY_BUDGET.total_seconds() if given is None else given / 1_000
-            chosen: dict[str, Any] = {  # Any: options of a policy
-                "is_explicit": given is not None,
-                "note": self._note,
-                "is_stopping": is_interrupted,
-            }
-            if self._calls_per_second is None:
-                self._policy = Retry(seconds, **chosen)
-            else:
-                self._policy = ThrottledRetry(seconds, self._calls_per_second, **chosen)
-        return self._policy
+        is_explicit = self._retry_budget_ms is not None
+        budget_seconds = RETRY_BUDGET.total_seconds()
+        if self._retry_budget_ms is not None:
+            budget_seconds = self._retry_budget_ms / 1_000
+
+        if self._calls_per_second is None:
+            return Retry(budget_seconds, is_explicit=is_explicit, note=self._note, is_stopping=is_interrupted)
+        return ThrottledRetry(
+            budget_seconds,
+            self._calls_per_second,
+            is_explicit=is_explicit,
+            note=self._note,
+            is_stopping=is_interrupted,
+        )
+
+
+def _is_local(uri: str) -> bool:
+    """Return whether a table is on a local disk. Words that are not tables count as local, too."""
+    return "://" not in uri or uri.lower().startswith("file:")
+
+
+def _get_shared_table_support() -> SharedTableSupport:
+    """Return how the command of this run reads shared tables."""
+    entry = COMMANDS.get(" ".join(get_command_path(invocation.arguments)))
+    return SharedTableSupport.NONE if entry is None else entry.shared_tables

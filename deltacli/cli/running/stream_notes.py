@@ -1,4 +1,4 @@
-"""Notes of other commands on the streaming queries that read a table, where their checkpoint directories are given."""
+"""Notes on streaming queries that read a table, for commands with the option `--checkpoints`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def note_streams(run: CommandContext, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
-    """Note each query that cannot continue, or not for long, and return all of them.
+    """Note each streaming query that cannot continue, or whose files are deleted soon.
 
     Args:
         run: The run of the command.
         table: The table that the queries read.
-        checkpoints: Checkpoint directories of queries, and patterns of them.
+        checkpoints: Checkpoint directories of queries, and patterns such as `chk/*`.
 
     Returns:
-        The queries; None without a checkpoint directory.
+        The report on all queries. None if there are no checkpoint directories.
 
     Raises:
-        DeltacliError: Whatever `Table.streams` raises.
+        DeltacliError: If a checkpoint directory cannot be read.
     """
     if not checkpoints:
         return None

@@ -1,7 +1,7 @@
-"""Commands that work on tables of either format: the format is found, and options of the other one are refused.
+"""Commands that support Delta and Paimon tables: detect the format, and refuse options of the other format.
 
-A command that only Delta tables have opens its table by `CommandContext.open_table`; `cli/errors.py` says what does its
-work on a Paimon table.
+A command that supports Delta tables only opens its table by `CommandContext.open_table`. For a Paimon table the error
+names alternatives, see `cli/paimon_alternatives.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
+from deltacli.cli.options.given import DELTA_FORMAT, PAIMON_FORMAT
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError
 
@@ -37,22 +37,23 @@ def call_with_table(
     branch: str | None = None,
     writes: bool = False,
 ) -> Result:
-    """Return what the function for its format makes of a table.
+    """Call `delta` or `paimon`, depending on the format of a table, and return the result.
 
-    A table is taken for a Delta table first, which costs no request. So `delta` has to read the log before it does
-    anything else, and `paimon` is called after it.
+    Most tables are Delta tables, so a table is opened as one without any request. `delta` must read the log before it
+    does anything else. If there is no log, and the table is a Paimon table, `paimon` is called instead.
 
     Args:
         run: The run of the command.
-        name: The table as the user wrote it.
+        name: The table as the user typed it.
         delta: Called with a Delta table.
         paimon: Called with a Paimon table.
-        options: The given options of one format, each with its format.
+        options: The options that the user has passed and that are for one format only, each with its format. For
+            example, `{"--tag": "Paimon"}`.
         branch: The branch of a Paimon table. None: the main branch.
-        writes: True if the command changes the table.
+        writes: Whether the command changes the table.
 
     Raises:
-        UsageError: For an option of the other format, or another format than that of `--table-format`.
+        UsageError: If an option is for the other format, or `--table-format` contradicts the format of the table.
     """
     from deltacli.api.either_format import call_with_either_format
 
@@ -60,19 +61,19 @@ def call_with_table(
     table_format = _find_format(run, storage, options)
 
     def call_delta(table: Table) -> Result:
-        _require_options_of(OF_DELTA, options)
+        _require_options_of(DELTA_FORMAT, options)
         return delta(table)
 
     def call_paimon(table: Paimon) -> Result:
-        _require_options_of(OF_PAIMON, options)
+        _require_options_of(PAIMON_FORMAT, options)
         return paimon(table)
 
     try:
         return call_with_either_format(
-            run.table_of(storage), delta=call_delta, paimon=call_paimon, table_format=table_format, branch=branch
+            run.make_table(storage), delta=call_delta, paimon=call_paimon, table_format=table_format, branch=branch
         )
     except PaimonTable as error:
-        # Of a Paimon table it says what the command cannot do with one.
+        # `paimon` itself may refuse what the user wants to do with a Paimon table.
         if run.table_format is not TableFormat.DELTA:
             raise
         from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
@@ -85,14 +86,14 @@ def call_with_table(
 
 
 def _find_format(run: CommandContext, storage: Storage, options: Mapping[str, str]) -> FormatName | None:
-    """Return the format of a table as far as it has to be known before the table is read.
+    """Return the format of a table if it must be known before the table is opened.
 
-    An option of Paimon alone is refused on a Delta table before anything is read of that. To find out takes requests,
-    which commands without such an option do not need.
+    An option for Paimon tables must be refused before a Delta table is read. Detecting the format takes requests, which
+    commands without such an option save.
     """
     if run.table_format is not None:
         return "paimon" if run.table_format is TableFormat.PAIMON else "delta"
-    if OF_PAIMON not in options.values():
+    if PAIMON_FORMAT not in options.values():
         return None
     from deltacli.api.either_format import find_table_format
 
@@ -100,10 +101,10 @@ def _find_format(run: CommandContext, storage: Storage, options: Mapping[str, st
 
 
 def require_one_point(*points: object) -> None:
-    """Require that at most one point of a Paimon table is given.
+    """Require that at most one of `--schema-id`, `--snapshot-id` and `--tag` has a value.
 
     Raises:
-        UsageError: If more than one is.
+        UsageError: If several have one.
     """
     if sum(point is not None for point in points) > 1:
         raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
@@ -115,34 +116,37 @@ _POINTS: Mapping[str, str] = {
     "version:": "schema:N, snapshot:N or tag:T on a Paimon table",
     **dict.fromkeys(("schema:", "snapshot:", "tag:"), "version:N on a Delta table"),
 }
-"""How a point of a table is named, and how in the other format."""
+"""Maps an option, or a kind of point such as `tag:`, to the way to name a version in the other table format."""
 
 
 def _require_options_of(table_format: str, options: Mapping[str, str]) -> None:
-    """Require that no option of the other format is given. Raises UsageError."""
-    for option, needed_format in options.items():
-        if needed_format != table_format:
+    """Require that all options are for a format. Raises UsageError."""
+    for option, option_format in options.items():
+        if option_format != table_format:
             facts = {"instead": _POINTS[option]} if option in _POINTS else {}
-            raise make_format_error(needed_format, option, facts)
+            raise make_format_error(option_format, option, facts)
 
 
-def make_format_error(needed: str, what: str, facts: Mapping[str, str], hint: str | None = None) -> UsageError:
-    """Return the error for something that only tables of one format have.
+def make_format_error(
+    supported_format: str, subject: str, facts: Mapping[str, str], hint: str | None = None
+) -> UsageError:
+    """Return the error for a command or an option that supports tables of one format only.
 
     Args:
-        needed: The format that has it.
-        what: A command, an option, an option with its value (`--profile java`), or a kind of point (`tag:`).
+        supported_format: The format that is supported: `Delta` or `Paimon`.
+        subject: A command (`alter set`), an option (`--tag`), an option with its value (`--profile java`), or a kind
+            of point (`tag:`).
         facts: The facts of the error.
         hint: The hint of the error.
     """
-    is_option = what.startswith("--")
-    if what.endswith(":"):
-        message = f"{what}N is a point of a {needed} table"
-    elif is_option and " " in what:
-        message = f"{what} is for {needed} tables"
+    is_option = subject.startswith("--")
+    if subject.endswith(":"):
+        message = f"{subject}N is a point of a {supported_format} table"
+    elif is_option and " " in subject:
+        message = f"{subject} is for {supported_format} tables"
     elif is_option:
-        message = f"{what} works on {needed} tables only"
+        message = f"{subject} works on {supported_format} tables only"
     else:
-        other = OF_DELTA if needed == OF_PAIMON else OF_PAIMON
-        message = f"{what} works on {needed} tables, and this is a {other} table"
+        other_format = DELTA_FORMAT if supported_format == PAIMON_FORMAT else PAIMON_FORMAT
+        message = f"{subject} works on {supported_format} tables, and this is a {other_format} table"
     return UsageError(message, code="usage.table-format", facts=facts, hint=hint)

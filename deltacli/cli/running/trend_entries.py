@@ -1,7 +1,7 @@
-"""The trend of `validate`: one line per run, as NDJSON, so that runs can be compared and plotted.
+"""The lines of a trend file of `validate`.
 
-A line has counts, not findings. Runs are compared if they checked the same tables at the same level with the same
-limits.
+A trend file contains one line of JSON per run. A line has counts, not findings, so that runs can be compared and
+plotted. Two runs can be compared if they checked the same tables at the same level with the same limits.
 """
 
 from __future__ import annotations
@@ -22,8 +22,17 @@ SCHEMA_VERSION = 1
 
 
 class Tally(NamedTuple):
-    """The counts of one table or of all: findings that no baseline accepts, shown or not. `suppressed` are those not
-    shown, `rules` are counts by rule.
+    """The numbers of findings of one table, or of all tables.
+
+    Findings that a baseline accepts are counted in `accepted` only.
+
+    Attributes:
+        errors: The number of errors.
+        warnings: The number of warnings.
+        infos: The number of findings of the severity `info`.
+        accepted: The number of findings that the baseline accepts.
+        suppressed: The number of findings that were not shown, because of the limit per rule.
+        rules: The number of findings by the id of the rule.
     """
 
     errors: int
@@ -35,7 +44,7 @@ class Tally(NamedTuple):
 
     @classmethod
     def sum(cls, tallies: Sequence[Tally]) -> Tally:
-        """Return the counts of several tables together."""
+        """Return the sums of several tallies."""
         rules: Counter[str] = Counter()
         for tally in tallies:
             rules.update(tally.rules)
@@ -50,7 +59,14 @@ class Tally(NamedTuple):
 
 
 class TableTally(NamedTuple):
-    """One table: its name in the history, and its newest version, None where there is none."""
+    """The numbers of findings of one table.
+
+    Attributes:
+        table: The name of the table in the trend file.
+        version: The newest version of the table. None if it has none.
+        not_checked: The number of rules that could not be checked.
+        tally: The numbers of findings.
+    """
 
     table: str
     version: int | None
@@ -58,9 +74,17 @@ class TableTally(NamedTuple):
     tally: Tally
 
 
-class Entry(NamedTuple):
-    """One run. `limits` are options that restrict it: runs with equal ones are comparable. `failures` are pairs of a
-    path that could not be checked and the code of its fault.
+class TrendEntry(NamedTuple):
+    """One run of `validate`, as in one line of a trend file.
+
+    Attributes:
+        timestamp_ms: When the run started, in epoch milliseconds.
+        level: The value of `--level`.
+        limits: The options that restrict what is checked, such as `{"select": ["log.*"]}`.
+        fail_on: The value of `--fail-on`.
+        tables: The tables that were checked.
+        failures: The paths that could not be checked, each with the code of the error.
+        exit_code: The exit code of the run.
     """
 
     timestamp_ms: int
@@ -73,30 +97,34 @@ class Entry(NamedTuple):
 
     @property
     def tally(self) -> Tally:
+        """The numbers of findings of all tables."""
         return Tally.sum([table.tally for table in self.tables])
 
-    def is_like(self, other: Entry) -> bool:
-        """Return True if both checked the same tables in the same way."""
-        return self._known() == other._known()
+    def is_comparable_with(self, other: TrendEntry) -> bool:
+        """Return whether both runs checked the same tables in the same way."""
+        tables = sorted(table.table for table in self.tables)
+        other_tables = sorted(table.table for table in other.tables)
+        return tables == other_tables and self.level == other.level and self.limits == other.limits
 
-    def _known(self) -> tuple[object, ...]:
-        return sorted(table.table for table in self.tables), self.level, self.limits
+    def encode_line(self, deltacli_version: str) -> bytes:
+        """Return the run as a line of a trend file, including the line feed.
 
-    def line(self, version: str) -> bytes:
-        """Return the run as a line, with the version of deltacli that made it."""
+        Args:
+            deltacli_version: The version of deltacli that made the run.
+        """
         document: dict[str, Json] = {
             "kind": KIND,
             "schemaVersion": SCHEMA_VERSION,
             "timestampMs": self.timestamp_ms,
             "timestamp": format_timestamp(self.timestamp_ms),
-            "deltacliVersion": version,
+            "deltacliVersion": deltacli_version,
             "complete": not self.failures,
             "level": self.level,
             "limits": dict(self.limits),
             "failOn": self.fail_on,
             "tables": [
-                {"table": name, "version": newest, **tally._asdict(), "notChecked": not_checked}
-                for name, newest, not_checked, tally in self.tables
+                {"table": name, "version": version, **tally._asdict(), "notChecked": not_checked}
+                for name, version, not_checked, tally in self.tables
             ],
             **self.tally._asdict(),
             "exitCode": self.exit_code,
@@ -106,41 +134,53 @@ class Entry(NamedTuple):
         return dumps(document) + b"\n"
 
 
-def read_trend(data: bytes, name: str) -> list[Entry]:
-    """Return the runs of a file, oldest first, without blank lines. Raises UsageError, which names the wrong line."""
+def read_trend(data: bytes, name: str) -> list[TrendEntry]:
+    """Parse a trend file. Blank lines are ignored.
+
+    Args:
+        data: The content of the file.
+        name: The name of the file, for errors.
+
+    Returns:
+        The runs, oldest first.
+
+    Raises:
+        UsageError: If a line is not a run of `validate`. The error contains the number of the line.
+    """
     entries = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            entries.append(_entry(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
+            entries.append(_parse_entry(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            reason = f"no field {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{name}:{number}: the line is not a run of validate",
                 code="usage.history",
-                facts={"found": _found(fault), "expected": f'a line of the kind "{KIND}"'},
-            ) from fault
+                facts={"found": reason, "expected": f'a line of the kind "{KIND}"'},
+            ) from error
     return entries
 
 
-def last_like(entries: Sequence[Entry], now: Entry) -> Entry | None:
-    """Return the newest run that can be compared with this one."""
-    return next((entry for entry in reversed(entries) if entry.is_like(now)), None)
+def find_comparable_entry(entries: Sequence[TrendEntry], entry: TrendEntry) -> TrendEntry | None:
+    """Return the newest of the earlier runs that can be compared with a run; None if there is none."""
+    for earlier_entry in reversed(entries):
+        if earlier_entry.is_comparable_with(entry):
+            return earlier_entry
+    return None
 
 
-def _found(fault: Exception) -> str:
-    return f"no field {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
-
-
-def _entry(document: dict[str, Json]) -> Entry:
+def _parse_entry(document: dict[str, Json]) -> TrendEntry:
+    """Parse one line. Raises ValueError, KeyError or TypeError if it is not a run of `validate`."""
     if document["kind"] != KIND or document["schemaVersion"] != SCHEMA_VERSION:
         raise ValueError("it is another kind of document, or of a later version")
     tables = [
-        TableTally(str(table["table"]), table["version"], int(table["notChecked"]), _tally(table))
+        TableTally(str(table["table"]), table["version"], int(table["notChecked"]), _parse_tally(table))
         for table in document["tables"]
     ]
     failures = [(str(item["table"]), str(item["code"])) for item in document.get("failures", ())]
-    return Entry(
+    return TrendEntry(
         validate_time_ms(document["timestampMs"], "timestampMs"),
         str(document["level"]),
         dict(document["limits"]),
@@ -151,7 +191,7 @@ def _entry(document: dict[str, Json]) -> Entry:
     )
 
 
-def _tally(item: dict[str, Json]) -> Tally:
+def _parse_tally(item: dict[str, Json]) -> Tally:
     return Tally(
         int(item["errors"]),
         int(item["warnings"]),

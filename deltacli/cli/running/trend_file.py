@@ -1,78 +1,107 @@
-"""`validate --trend FILE`: the file with one line per run, and the sentence that compares a run with the last one."""
+"""The trend file of `validate --trend FILE`: append a run, and compare it with an earlier one."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
-from collections.abc import Sequence
 
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
-from deltacli.cli.running.trend_entries import Entry, last_like, read_trend
+from deltacli.cli.running.trend_entries import TrendEntry, find_comparable_entry, read_trend
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.core.units import plural
 from deltacli.storage.output_file import unwritable_error
 
-_NAMED = 5
-_ATTEMPTS, _PAUSE_SECONDS = 200, 0.01
-"""Of locking the file: 2 seconds. A run holds the lock for milliseconds."""
+_MAX_NAMES = 5
+"""How many rules a comparison names."""
+_LOCK_ATTEMPTS = 200
+_LOCK_PAUSE_SECONDS = 0.01
+"""A run tries for 2 seconds to lock the file. Other runs hold the lock for milliseconds."""
 
 
 class Trend:
-    """A trend file. It is read before anything is checked, and an invalid one is refused."""
+    """A trend file."""
 
     def __init__(self, name: str) -> None:
+        """Read the file before any table is checked.
+
+        Args:
+            name: The path of the file. It need not exist.
+
+        Raises:
+            UsageError: If the file is inside a table, is not a trend file, or cannot be read.
+            StorageFailed: If the file cannot be written.
+        """
         require_file_outside_tables(name, "--trend")
         self._name = name
         self._entries = read_trend(_read(name), name)
 
-    def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix. Raises StorageFailed."""
-        invocation.writes(self._name)
+    def append(self, entry: TrendEntry) -> None:
+        """Append a run in a single write, so that the lines of concurrent runs do not mix.
+
+        Raises:
+            StorageFailed: If the file cannot be written.
+        """
+        invocation.record_output(self._name)
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
                 _lock(descriptor, is_exclusive=True)
-                _append(descriptor, entry.line(__version__))
+                _append_line(descriptor, entry.encode_line(__version__))
             finally:
                 os.close(descriptor)
-        except OSError as fault:
-            raise unwritable_error(self._name, fault) from fault
+        except OSError as error:
+            raise unwritable_error(self._name, error) from error
 
-    def compare(self, entry: Entry) -> str | None:
-        """Compare a run with the last one of the same tables and options; None without one."""
-        before = last_like(self._entries, entry)
-        return None if before is None else comparison(before, entry)
+    def compare(self, entry: TrendEntry) -> str | None:
+        """Compare a run with the last one of the same tables and limits. None if there is none."""
+        earlier_entry = find_comparable_entry(self._entries, entry)
+        return None if earlier_entry is None else compare_entries(earlier_entry, entry)
 
 
-def comparison(before: Entry, now: Entry) -> str:
-    """Return what changed between two runs, in one line."""
-    changes = [
-        f"{plural(abs(new - old), noun)} {'more' if new > old else 'fewer'}"
-        for noun, old, new in zip(("error", "warning", "info"), before.tally[:3], now.tally[:3], strict=True)
-        if new != old
-    ]
-    then, today = format_timestamp(before.timestamp_ms), format_timestamp(now.timestamp_ms)
-    day = then[:10] if then[:10] != today[:10] else f"{then[:19]}Z"
-    parts = [f"{', '.join(changes)} than {day}" if changes else f"as many findings as on {day}"]
-    old_rules, new_rules = before.tally.rules, now.tally.rules
-    parts += _named("new", [rule for rule in new_rules if rule not in old_rules])
-    parts += _named("gone", [rule for rule in old_rules if rule not in new_rules])
+def compare_entries(earlier_entry: TrendEntry, entry: TrendEntry) -> str:
+    """Return the differences between two runs in one line.
+
+    For example, `2 errors more, 1 warning fewer than 2026-01-09; new: log.gap; gone: hint.bad-json`.
+    """
+    earlier_tally = earlier_entry.tally
+    tally = entry.tally
+    changes = []
+    for noun, before, after in (
+        ("error", earlier_tally.errors, tally.errors),
+        ("warning", earlier_tally.warnings, tally.warnings),
+        ("info", earlier_tally.infos, tally.infos),
+    ):
+        if before != after:
+            changes.append(f"{plural(abs(after - before), noun)} {'more' if after > before else 'fewer'}")
+
+    # The date is enough to identify the earlier run, unless both runs were on the same day.
+    earlier_time = format_timestamp(earlier_entry.timestamp_ms)
+    is_same_day = earlier_time[:10] == format_timestamp(entry.timestamp_ms)[:10]
+    earlier_run = f"{earlier_time[:19]}Z" if is_same_day else earlier_time[:10]
+
+    parts = [f"{', '.join(changes)} than {earlier_run}" if changes else f"as many findings as on {earlier_run}"]
+    new_rules = [rule for rule in tally.rules if rule not in earlier_tally.rules]
+    if new_rules:
+        parts.append(f"new: {summarize_names(new_rules, _MAX_NAMES)}")
+    gone_rules = [rule for rule in earlier_tally.rules if rule not in tally.rules]
+    if gone_rules:
+        parts.append(f"gone: {summarize_names(gone_rules, _MAX_NAMES)}")
     return "; ".join(parts)
 
 
-def _named(what: str, rules: Sequence[str]) -> list[str]:
-    if not rules:
-        return []
-    return [f"{what}: {summarize_names(rules, _NAMED)}"]
-
-
 def _read(name: str) -> bytes:
-    """Return the content of the file, empty where it does not exist. Raises UsageError where no line could be added."""
+    """Return the content of the file. Empty if it does not exist.
+
+    Raises:
+        UsageError: If it is not a regular file, cannot be read, or its directory does not exist.
+        StorageFailed: If no line could be appended, because of missing permissions.
+    """
     parent = os.path.dirname(os.path.abspath(name))
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
@@ -82,21 +111,25 @@ def _read(name: str) -> bytes:
             data = file.read()
     except FileNotFoundError:
         if not os.path.isdir(parent):
-            message, hint = (
+            raise UsageError(
                 f"--trend {name}: directory {parent} not found",
-                f"mkdir -p {quote_table(os.path.dirname(name))}",
-            )
-            raise UsageError(message, code="usage.history", hint=hint) from None
-        target, data = parent, b""
-    except OSError as fault:
+                code="usage.history",
+                hint=f"mkdir -p {quote_table(os.path.dirname(name))}",
+            ) from None
+        _require_write_permission(parent, name)
+        return b""
+    except OSError as error:
         raise UsageError(
-            f"--trend {name} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.history"
-        ) from fault
-    else:
-        target = name
-    if not os.access(target, os.W_OK):
-        raise unwritable_error(name, PermissionError(13, os.strerror(13)))
+            f"--trend {name} cannot be read: {(error.strerror or str(error)).lower()}", code="usage.history"
+        ) from error
+    _require_write_permission(name, name)
     return data
+
+
+def _require_write_permission(path: str, name: str) -> None:
+    """Require that the file, or the directory in which it will be created, can be written. Raises StorageFailed."""
+    if not os.access(path, os.W_OK):
+        raise unwritable_error(name, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def _lock(descriptor: int, *, is_exclusive: bool) -> None:
@@ -109,23 +142,26 @@ def _lock(descriptor: int, *, is_exclusive: bool) -> None:
         import fcntl
     except ImportError:
         return
-    kind = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
-    for _ in range(_ATTEMPTS):
+    operation = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
+    for _ in range(_LOCK_ATTEMPTS):
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_LOCK_PAUSE_SECONDS)
         except OSError:
             return
         else:
             return
 
 
-def _append(descriptor: int, line: bytes) -> None:
+def _append_line(descriptor: int, line: bytes) -> None:
+    """Append a line. If the last line of the file has no line feed, one is added before the new line."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size:
         os.lseek(descriptor, size - 1, os.SEEK_SET)
-        line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+        if os.read(descriptor, 1) != b"\n":
+            line = b"\n" + line
     written = os.write(descriptor, line)
-    if written < len(line):  # a full disk: the next write raises the error
+    if written < len(line):
+        # The disk is full. The second write raises the error.
         os.write(descriptor, line[written:])

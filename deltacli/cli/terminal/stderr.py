@@ -12,9 +12,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from deltacli.cli.invocation import AT, give_up, invocation
+from deltacli.cli.invocation import AT, invocation
 from deltacli.cli.terminal.capabilities import terminal_width
 from deltacli.cli.terminal.characters import escape_control_in_json
+from deltacli.cli.terminal.standard_streams import discard_output
 from deltacli.cli.terminal.wrapping import format_command_pattern, wrap_message
 from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_word
@@ -97,7 +98,7 @@ def write_stderr(text: str) -> None:
         sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         sys.stderr.flush()
     except (OSError, ValueError):
-        give_up(sys.stderr, _STDERR)
+        discard_output(sys.stderr, _STDERR)
 
 
 def clean_message(text: str) -> str:

@@ -345,7 +345,7 @@ def other_table(fault: errors.DeltacliError) -> str | None:
     return None if other is None or other != fault.table else mask_secrets(other)
 
 
-def said_by(fault: errors.DeltacliError) -> str:
+def describe_error(fault: errors.DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
     message, other = mask_secrets(fault.message), other_table(fault)
     return message if other is None else f"{show_table_name(other)}: {message}"
@@ -360,7 +360,7 @@ class PlanProblem(NamedTuple):
 
     @classmethod
     def of(cls, fault: errors.DeltacliError) -> PlanProblem:
-        return cls(fault.code, said_by(fault), fault.exit_code)
+        return cls(fault.code, describe_error(fault), fault.exit_code)
 
     @property
     def sentence(self) -> str:

@@ -69,7 +69,7 @@ class StepOutcome(NamedTuple):
         )
         if (other := due.other_table(fault)) is not None:
             details = {**(details or {}), "protectedTable": other}
-        return cls(state, fault.exit_code, due.said_by(fault), fault.code, details)
+        return cls(state, fault.exit_code, due.describe_error(fault), fault.code, details)
 
     @classmethod
     def of_any(cls, fault: Exception) -> StepOutcome:

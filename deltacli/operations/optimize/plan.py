@@ -141,12 +141,12 @@ class OptimizePlan:
         """Return the command after which the first of these files that has one can be rewritten; None without one.
         Nothing repairs a table that a catalog manages.
         """
-        from deltacli.rules.framework.repairs import row_of
+        from deltacli.rules.framework.repairs import get_repair_row
 
         for one in files:
             if one.column is not None:
                 return command("alter", "nullable", one.column, dry_run=True)
-            if row_of(one.code).steps and not self.snapshot.protocol.is_catalog_managed:
+            if get_repair_row(one.code).steps and not self.snapshot.protocol.is_catalog_managed:
                 return command("repair", dry_run=True)
         return None
 

@@ -75,7 +75,7 @@ from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.choice import RuleChoice
-from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
+from deltacli.rules.framework.repairs import Family, get_repair_row, reason_without_steps
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
@@ -234,7 +234,7 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
 
     refusals = tuple(Refusal(str(one.code), one.message, one.hint, facts=one.facts) for one in diverged)
     unrepaired = tuple(
-        one._replace(reason=reason) if row_of(one.rule).family is Family.LOG else one for one in plan.unrepaired
+        one._replace(reason=reason) if get_repair_row(one.rule).family is Family.LOG else one for one in plan.unrepaired
     )
     return replace(
         plan, steps=tuple(map(judged, plan.steps)), unrepaired=unrepaired, refusals=(*plan.refusals, *refusals)
@@ -291,7 +291,7 @@ def _sorted(findings: Sequence[Finding], choice: RuleChoice) -> tuple[Findings, 
 
 def _family_of(finding: Finding) -> Family | None:
     """Return what plans the steps for a finding. Rules of commits judge lines of compactions and checkpoints, too."""
-    family = row_of(finding.rule.id).family
+    family = get_repair_row(finding.rule.id).family
     if family is not Family.LOG or not finding.rule.id.startswith("commit."):
         return family
     if _is_read_by_all(finding):
@@ -360,7 +360,7 @@ def _waiting(
 ) -> Iterator[Unrepaired]:
     """Yield the findings that can be judged only once the log is back."""
     known = {(one.rule, one.place) for one in found.steps} | {(one.rule, one.place) for one in unrepaired}
-    if is_readable and not any(row_of(step.rule).family is Family.LOG for step in found.steps):
+    if is_readable and not any(get_repair_row(step.rule).family is Family.LOG for step in found.steps):
         return
     for finding in (one for group in findings.values() for one in group):
         if (finding.rule.id, finding.place) not in known:

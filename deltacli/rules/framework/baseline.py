@@ -77,7 +77,7 @@ def read_baseline(data: bytes, name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
             code="usage.baseline",
-            hint=command("validate", write_baseline=name_beside(name)),
+            hint=command("validate", write_baseline=suggest_baseline_name(name)),
         ) from fault
     return Baseline(accepted)
 
@@ -90,7 +90,7 @@ def is_baseline(data: bytes) -> bool:
         return False
 
 
-def name_beside(name: str) -> str:
+def suggest_baseline_name(name: str) -> str:
     """Return a name for a baseline beside another file: that of the file, but with the ending `.baseline.json`."""
     return f"{os.path.splitext(name)[0]}.baseline.json"
 

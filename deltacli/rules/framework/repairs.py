@@ -247,7 +247,7 @@ def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOL
     """
     if is_shared(table):
         return ""
-    steps = row_of(rule.id).steps
+    steps = get_repair_row(rule.id).steps
     if steps and condition is Condition.MANAGED:
         return command("checkpoint", table=table, force=True) if _is_cured_by_checkpoint(rule, table) else ""
     if not steps:
@@ -265,24 +265,24 @@ def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOL
     return command("repair", table=table, sources=["versions"], **_level(rule), **options) if may_keep(table) else ""
 
 
-def repair_to_try(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str:
+def suggest_repair(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str:
     """Return the same command; where a repair loses something, or needs a copy, it shows only what it would do."""
     options = {"dry_run": True} if rule.fix.loses else {}
     if condition is Condition.MANAGED:
         return repair_command(rule, table, condition)
-    if row_of(rule.id).steps and not is_shared(table) and not repair_command(rule, table, condition):
+    if get_repair_row(rule.id).steps and not is_shared(table) and not repair_command(rule, table, condition):
         return command("repair", table=table, **_level(rule), dry_run=True)
     return repair_command(rule, table, condition, **options)
 
 
 def command_of(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str | None:
     """Return the command that repairs what a rule reports, else one that shows a repair's effect; None without any."""
-    return repair_command(rule, table, condition) or repair_to_try(rule, table, condition) or None
+    return repair_command(rule, table, condition) or suggest_repair(rule, table, condition) or None
 
 
 def repair_in_words(rule: Rule, table: str, condition: Condition) -> str:
     """Return how to repair what a rule reports, in words."""
-    if condition is Condition.MANAGED and row_of(rule.id).steps:
+    if condition is Condition.MANAGED and get_repair_row(rule.id).steps:
         if _is_cured_by_checkpoint(rule, table):
             return f"write a checkpoint, which writes the hint anew: {repair_command(rule, table, condition)}"
         reach = command("reach", table=table)
@@ -296,7 +296,7 @@ def _is_cured_by_checkpoint(rule: Rule, table: str) -> bool:
     It writes `_last_checkpoint` anew. A hint that is ahead of the log may be the proof that commits were lost, and a
     wrong checkpoint may be what the next one would be made from.
     """
-    is_hint = row_of(rule.id).family is Family.HINT and rule.id != "hint.ahead-of-log"
+    is_hint = get_repair_row(rule.id).family is Family.HINT and rule.id != "hint.ahead-of-log"
     return is_hint and table[: len(_CATALOG)].lower() == _CATALOG
 
 
@@ -626,7 +626,7 @@ def repair_rows() -> Mapping[str, RepairRow]:
     return found
 
 
-def row_of(rule: str) -> RepairRow:
+def get_repair_row(rule: str) -> RepairRow:
     """Return the row of a rule; one without steps for a rule outside the catalogue."""
     return repair_rows().get(rule, RepairRow(reason="it is not a fault of the table"))
 
@@ -636,7 +636,7 @@ def reason_without_steps(finding: Finding) -> str:
     known = CATALOGUE.rules.get(finding.rule.id)
     if known is not None and finding.rule.fix != known.fix:
         return finding.rule.fix.repair
-    return row_of(finding.rule.id).reason or "every engine reads it, and a commit is never edited"
+    return get_repair_row(finding.rule.id).reason or "every engine reads it, and a commit is never edited"
 
 
 def _rows() -> Iterator[tuple[str, RepairRow]]:

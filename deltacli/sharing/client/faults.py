@@ -129,7 +129,7 @@ def missing_extra() -> errors.UsageError:
     return errors.UsageError(message, code="usage.missing-extra", hint=errors.install_command("share-client"))
 
 
-def read_only(address: str) -> errors.UsageError:
+def make_read_only_error(address: str) -> errors.UsageError:
     """Return the error for a command that writes."""
     return errors.UsageError(
         "a shared table is read-only: this command changes tables",

@@ -567,7 +567,7 @@ class ShareStorage(ReadOnlyFiles):
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
-        return faults.read_only(self.uri)
+        return faults.make_read_only_error(self.uri)
 
     def _refuse(self) -> NoReturn:
         raise self.refusal()

@@ -30,7 +30,7 @@ from deltacli.sharing.client.faults import (
     RequestRefused,
     ShareAbsent,
     invalid_answer,
-    read_only,
+    make_read_only_error,
 )
 from deltacli.sharing.client.table_requests import AnswerHead, TableRequests, list_tables
 from deltacli.sharing.client.transport import open_profile
@@ -461,7 +461,7 @@ class DirectoryStorage(ReadOnlyFiles):
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
-        return read_only(self.address.uri)
+        return make_read_only_error(self.address.uri)
 
     def _refuse(self) -> NoReturn:
         raise self.refusal()

@@ -29,7 +29,7 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client import faults
-from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
+from deltacli.sharing.configuration.secrets import CODE, Profile, find_profile_problems, read_profile
 from deltacli.storage.fsspec_errors import is_unreachable
 from deltacli.storage.objects.http_errors import CERTIFICATES_HINT
 from deltacli.storage.retry import BODY_ATTEMPTS, TEMPORARY_STATUSES, Retry, describe_attempts
@@ -143,7 +143,7 @@ def _text(fields: Mapping[str, object], name: str) -> str:
 
 def require_usable(profile: Profile, clock: Clock) -> tuple[str, faults.Origin, list[str]]:
     """Return the endpoint of a profile, its origin, and warnings. Raises UsageError for a profile that cannot work."""
-    problems = problems_of(profile, clock())
+    problems = find_profile_problems(profile, clock())
     for problem in problems:
         if problem.is_error:
             message = f"the profile {profile.path} cannot be used: {problem.message}"

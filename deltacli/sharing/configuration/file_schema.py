@@ -13,7 +13,7 @@ _TEXT = {"type": ["string", "number", "boolean", "null"]}
 _FLAG = {"enum": [True, False, "true", "false", "yes", "no", "on", "off", None]}
 
 
-def shares_schema() -> dict[str, Json]:
+def make_shares_schema() -> dict[str, Json]:
     """Return the JSON Schema of the content of a configuration, in the draft that editors know."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -275,7 +275,7 @@ def read_profile(path: Path) -> Profile:
     )
 
 
-def problems_of(profile: Profile, now_ms: int) -> list[Problem]:
+def find_profile_problems(profile: Profile, now_ms: int) -> list[Problem]:
     """Return what is wrong with a profile, errors first."""
     found = [*_version_problems(profile), *_endpoint_problems(profile), *_token_problems(profile)]
     found += [*_expiry_problems(profile, now_ms), *_permission_problems(profile)]

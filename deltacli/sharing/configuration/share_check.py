@@ -15,7 +15,7 @@ from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.log.state import CHANGE_FEED
-from deltacli.rules.framework.repairs import recover_command, row_of
+from deltacli.rules.framework.repairs import get_repair_row, recover_command
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.secrets import others_may_read
 from deltacli.sharing.configuration.settings import Configuration, Settings
@@ -204,7 +204,7 @@ def check_table(
         gates += tuple(_catalog_problems(table, snapshot, storage))
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {mask_secrets(fault.message)}"
-        if row_of(str(fault.code)).steps and (line := recover_command(mask_secrets(table.location))):
+        if get_repair_row(str(fault.code)).steps and (line := recover_command(mask_secrets(table.location))):
             message += f"; {line} shows what can be done"
         return TableReport(table, place, problems=(Problem(fault.code, message),))
     clients = tuple(_access_of(client, needs.features, needs.not_in_parquet) for client in _CLIENTS)

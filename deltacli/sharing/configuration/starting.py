@@ -27,7 +27,7 @@ _NOT_IN_NAMES = re.compile(r"[\s/\\.#\x00-\x1f\x7f-\x9f]+")
 """`#` because it ends the profile in the address of a table."""
 
 
-def catalog_of(directories: Sequence[str]) -> Catalog:
+def make_catalog_of_directories(directories: Sequence[str]) -> Catalog:
     """Return tables as `local.default.NAME`, and tables below other directories as `local.DIRECTORY.NAME`, with their
     whole history. Raises NotATable for a directory without a table.
     """
@@ -118,7 +118,7 @@ class StartedTable(NamedTuple):
         return f"{self.share}.{self.schema}.{self.name}"
 
 
-def named_tables(found: Sequence[tuple[str, Sequence[str]]]) -> list[StartedTable]:
+def name_shared_tables(found: Sequence[tuple[str, Sequence[str]]]) -> list[StartedTable]:
     """Return names for the tables below directories: a share per directory, a schema per directory of tables in it."""
     named: list[StartedTable] = []
     shares: set[str] = set()
@@ -137,7 +137,7 @@ def named_tables(found: Sequence[tuple[str, Sequence[str]]]) -> list[StartedTabl
     return named
 
 
-def starting_configuration(file: str, tables: Sequence[StartedTable], schema: str | None = None) -> str:
+def make_starting_configuration(file: str, tables: Sequence[StartedTable], schema: str | None = None) -> str:
     """Return the text of a configuration. `schema` is the name of the schema beside it, for editors. Raises UsageError
     for a location that it cannot name.
     """

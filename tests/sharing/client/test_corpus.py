@@ -15,7 +15,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
-from deltacli.sharing.configuration.starting import catalog_of
+from deltacli.sharing.configuration.starting import make_catalog_of_directories
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.table.find_log import list_log
@@ -42,7 +42,7 @@ commits, so it has another version 2 than a direct scan, which begins with the c
 
 def shared_corpus() -> list[SharedTable]:
     """Return the tables of the corpus that are small enough to be compared row by row."""
-    found = catalog_of([str(corpus.unpacked() / "tables")]).shares[0].schemas[0].tables
+    found = make_catalog_of_directories([str(corpus.unpacked() / "tables")]).shares[0].schemas[0].tables
     return [table for table in found if table.name not in TOO_LARGE]
 
 

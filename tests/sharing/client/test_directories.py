@@ -195,7 +195,7 @@ def test_urls_are_read_where_the_store_is_out_of_reach_and_the_hint_can_help(ser
 def test_executors_get_the_credentials_in_their_task_only(server: Vending) -> None:
     storage = server.open()
 
-    assert CommandContext.location_of(cast("CommandContext", None), storage) is None
+    assert CommandContext.get_location(cast("CommandContext", None), storage) is None
     assert Table(storage).stores.location is None
     sent = require_sendable_table(Table(storage).stores)
     assert SECRET not in f"{sent!r} {sent}"

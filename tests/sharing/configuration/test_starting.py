@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltacli.cli.app import run
 from deltacli.sharing.configuration.shares_yaml import read_configuration
-from deltacli.sharing.configuration.starting import named_tables, starting_configuration
+from deltacli.sharing.configuration.starting import make_starting_configuration, name_shared_tables
 from tests.cli.test_documents import validate
 from tests.support.builder import TableBuilder
 
@@ -35,9 +35,9 @@ def test_every_table_is_shared_under_one_name_of_its_own(
 ) -> None:
     place = tmp_path_factory.mktemp("c")
     directories = [(f"/lake/{root}", [f"/lake/{'/'.join([root, *below])}"]) for root, below in tables]
-    named = named_tables(directories)
+    named = name_shared_tables(directories)
 
-    (place / "shares.yaml").write_text(starting_configuration(str(place / "shares.yaml"), named), encoding="utf-8")
+    (place / "shares.yaml").write_text(make_starting_configuration(str(place / "shares.yaml"), named), encoding="utf-8")
     found = read(place / "shares.yaml")
 
     assert {table.full_name: table.location for table in named} == found

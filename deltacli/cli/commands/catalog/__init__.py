@@ -1,1 +1,1 @@
-"""`deltacli catalog`: tables of Unity Catalog."""
+"""Commands of `deltacli catalog`, for tables of Unity Catalog."""

@@ -65,15 +65,19 @@ def doctor_access(
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
         run.note("note: no scratch file was written: the catalog of the table permits only commits")
+
     report = examine_access(storage, writes=yes)
-    report.findings[:] = _with_table(report.findings, table)
+    report.findings[:] = _fill_in_table(report.findings, table)
     run.write(access_result(report))
-    if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
-        run.say_next(repeat_command_with(invocation.arguments, "--yes"))
+
+    has_unknown_permits = any(permit.state == "unknown" for permit in report.permits.values())
+    if has_unknown_permits and not (yes or is_managed):
+        # With --yes a scratch file shows whether writing is permitted.
+        run.suggest_command(repeat_command_with(invocation.arguments, "--yes"))
     elif not (report.has_failed or is_managed):
-        run.say_next(f"deltacli doctor storage {quote_table(table)}")
+        run.suggest_command(f"deltacli doctor storage {quote_table(table)}")
     elif report.findings:
-        run.say_next(f"deltacli help {report.findings[0].code}")
+        run.suggest_command(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
 
@@ -110,29 +114,30 @@ def doctor_storage(
       deltacli doctor storage ./tbl --yes --json
     """
     run: CommandContext = context.obj
-    opened = run.open_other(table, writes=not dry_run)
-    probes = StoreProbes(opened, name=table)
+    storage = run.open_other(table, writes=not dry_run)
+    probes = StoreProbes(storage, name=table)
     plan = probes.plan()
     if dry_run:
-        _show(run, plan)
-        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
+        _write_report(run, plan)
+        run.suggest_command(repeat_command_without_flag(invocation.arguments, "--dry-run"))
         return
-    what = f"write and delete about 20 scratch files in {opened.uri}"
-    confirm_change(run, what, lambda: _show(run, plan), yes=yes)
+
+    question = f"write and delete about 20 scratch files in {storage.uri}"
+    confirm_change(run, question, lambda: _write_report(run, plan), yes=yes)
     report = probes.run(clock=run.clock, progress=run.progress)
-    report.findings[:] = _with_table(report.findings, table)
-    _show(run, report)
+    report.findings[:] = _fill_in_table(report.findings, table)
+    _write_report(run, report)
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
-    run.say_next(f"deltacli doctor access {quote_table(table)}")
+    run.suggest_command(f"deltacli doctor access {quote_table(table)}")
 
 
-def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:
-    """Return findings whose next commands name the table as the user wrote it."""
+def _fill_in_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:
+    """Return findings with the table, as the user typed it, in their suggested commands."""
     return [finding._replace(next=fill_table(finding.next, table)) for finding in findings]
 
 
-def _show(run: CommandContext, report: StorageReport) -> None:
+def _write_report(run: CommandContext, report: StorageReport) -> None:
     from deltacli.cli.render.doctor import storage_result
 
     run.write(storage_result(report))

@@ -81,8 +81,9 @@ def doctor_table(
     if html is not None:
         require_file_outside_tables(html, "--html")
     prices = None if prices_file is None else _read_prices(prices_file)
-    opened = run.open_table(table)
-    report = opened.doctor(prices=prices, listing=not no_listing)
+    delta_table = run.open_table(table)
+    report = delta_table.doctor(prices=prices, listing=not no_listing)
+
     if html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
@@ -92,22 +93,27 @@ def doctor_table(
         run.write(table_result(report, table))
     if html not in (None, "-"):
         run.note(f"wrote {html}")
-    note_streams(run, opened, checkpoints)
+
+    note_streams(run, delta_table, checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
     if check and report.advice:
         raise Exit(EXIT_FINDINGS)
-    if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
-        run.say_next(command)
+    for advice in report.advice:
+        command = advice.command_for(table)
+        if command:
+            run.suggest_command(command)
+            break
 
 
 def _read_prices(file: str) -> PriceTable:
+    """Read the file of `--prices`. Raises UsageError."""
     from deltacli.api.stores import parse_prices
 
     try:
         data = Path(file).read_bytes()
-    except OSError as fault:
+    except OSError as error:
         raise UsageError(
-            f"--prices {file} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.prices"
+            f"--prices {file} cannot be read: {(error.strerror or str(error)).lower()}", code="usage.prices"
         ) from None
     return parse_prices(data, file)

@@ -1,1 +1,1 @@
-"""Commands between a table and what is not one."""
+"""Commands that copy a table, or convert it to or from another form: `copy`, `clone`, `convert` and `manifest`."""

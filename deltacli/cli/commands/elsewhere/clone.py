@@ -9,13 +9,11 @@ import typer
 from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.moments import find_chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.render.clone import make_clone_result
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
 
@@ -66,71 +64,49 @@ def clone(
     """
     run: CommandContext = context.obj
     if deep:
-        given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
-        if other := next((name for name, value in given.items() if value is not None), None):
-            raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
+        clone_options = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
+        for option, value in clone_options.items():
+            if value is not None:
+                raise UsageError(f"{option} cannot be used with --deep", hint="deltacli copy --help")
         from deltacli.cli.commands.elsewhere.copy import copy_table
 
-        copied = run.open_table(src)
-        copying = copied.prepare_copy(run.open_other(dst, writes=not dry_run), newest=True)
-        copy_table(run, dst, copying, dry_run=dry_run)
+        source = run.open_table(src)
+        copy_change = source.prepare_copy(run.open_other(dst, writes=not dry_run), newest=True)
+        copy_table(run, dst, copy_change, dry_run=dry_run)
         return
+
     source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
-    snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
-    wording: Wording[ClonePlan, ClonePlan] = Wording(
-        question=_question,
-        planned=lambda plan, _: _result(plan),
-        done=_result,
-        following=lambda _: f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}",
-        notes=_notes,
-        overrides={"clone.source-not-writable": "--unprotected"},
+    snapshot = source.snapshot(version=find_chosen_version(source, version, timestamp))
+    read_clone = f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}"
+    presentation: ChangePresentation[ClonePlan, ClonePlan] = ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=lambda plan, _: make_clone_result(plan),
+        build_outcome_result=make_clone_result,
+        suggest_after_change=lambda _: read_clone,
+        list_notes=_list_notes,
+        override_options={"clone.source-not-writable": "--unprotected"},
     )
-    change = source.prepare_clone(target, snapshot, unprotected=unprotected)
-    run_change(run, change, wording, Mode(dry_run, yes))
+    clone_change = source.prepare_clone(target, snapshot, unprotected=unprotected)
+    run_change(run, clone_change, presentation, Mode(dry_run, yes))
 
 
-def _question(plan: ClonePlan) -> str:
-    made = (
-        f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
-    )
-    places = " and of ".join(["the source", *plan.owners.uris])
-    return made if plan.note is None else f"{made}, and note that in {NOTES_DIRECTORY} of {places}"
-
-
-def _notes(plan: ClonePlan) -> list[str]:
-    notes = []
+def _build_question(plan: ClonePlan) -> str:
+    files = plural(plan.files.files, "file")
+    question = f"clone version {plan.version} of {plan.source.table.uri}, {files}, to {plan.target}"
     if plan.note is None:
-        notes.append(
+        return question
+    # A clone of a clone needs files of several tables. All of them get a note.
+    tables = " and of ".join(["the source", *plan.owners.uris])
+    return f"{question}, and note that in {NOTES_DIRECTORY} of {tables}"
+
+
+def _list_notes(plan: ClonePlan) -> list[str]:
+    """Return the notes on vacuum, which may delete files that the clone needs, and the warnings of the plan."""
+    if plan.note is None:
+        note = (
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
-        notes.append(
-            f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
-        )
-    return [*notes, *plan.warnings]
-
-
-def _result(plan: ClonePlan) -> SingleResult:
-    return SingleResult("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
-
-
-_COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
-
-
-def _sections(plan: ClonePlan) -> list[Section]:
-    cannot = [one.name for one in plan.clients if one.reads is False]
-    return [
-        Section("table", [plan.target]),
-        Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
-        Section(
-            "would use" if plan.dry_run else "uses",
-            [format_file_totals(plan.files.files, plan.files.size_bytes)],
-            Style.GOOD,
-        ),
-        Section("table id", [plan.metadata["id"]]),
-        Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
-        Section("noted also in", plan.owners.uris),
-        Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
-        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
-    ]
+        note = f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
+    return [note, *plan.warnings]

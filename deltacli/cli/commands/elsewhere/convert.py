@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options
+from deltacli.cli.options.given import get_used_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.sections import format_file_totals
+from deltacli.cli.render.convert import make_convert_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.typing import JsonObject
-from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.change.convert import ConvertPlan
@@ -26,9 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _REQUEST_OPTIONS = ("partition", "schema", "like", "exclude", "time_zone", "accept_unknowable")
-"""Parameters that say how the table is made of its files."""
-
-_NAMED = 10
+"""Parameters that affect how the table is created from its files."""
 
 
 @app.command(
@@ -128,31 +122,33 @@ def convert(
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
     if sources:
-        others = given_options(context, *_REQUEST_OPTIONS)
-        if others:
-            raise UsageError(f"{others[0]} cannot be used with --from, which takes all of it from the log")
+        request_options = get_used_options(context, *_REQUEST_OPTIONS)
+        if request_options:
+            raise UsageError(f"{request_options[0]} cannot be used with --from, which takes all of it from the log")
         from deltacli.cli.commands.undelete import undelete_files
 
         lost_table = run.open_table(table, writes=not dry_run)
         undelete_files(run, table, lost_table.prepare_undelete(sources=sources), Mode(dry_run, yes))
         return
-    opened = run.open_table(table, writes=not dry_run)
-    uri, name = opened.uri, quote_table(table)
 
-    wording: Wording[ConvertPlan, ConvertPlan] = Wording(
-        question=lambda plan: (
-            f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
-        ),
-        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
-        done=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
-        following=lambda _: f"deltacli validate {name} --level footers",
-        overrides={"convert.lost-log": "--accept-unknowable"},
+    new_table = run.open_table(table, writes=not dry_run)
+    uri = new_table.uri
+
+    def build_question(plan: ConvertPlan) -> str:
+        return f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+
+    presentation: ChangePresentation[ConvertPlan, ConvertPlan] = ChangePresentation(
+        build_question=build_question,
+        build_plan_result=lambda plan, is_plan: make_convert_result(uri, plan, dry_run=is_plan),
+        build_outcome_result=lambda plan: make_convert_result(uri, plan, dry_run=False),
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)} --level footers",
+        override_options={"convert.lost-log": "--accept-unknowable"},
     )
-    change = opened.prepare_convert(
+    change = new_table.prepare_convert(
         partition=partition,
         schema=schema,
         like=like,
@@ -160,42 +156,4 @@ def convert(
         time_zone=time_zone,
         accept_unknowable=accept_unknowable,
     )
-    run_change(run, change, wording, Mode(dry_run, yes))
-
-
-def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:
-    columns = ("path", "column", "seen", "expected")
-    rows = content["conflicts"]
-    return SingleResult("convert", uri, content, lambda: list(_sections(uri, plan)), rows, columns)
-
-
-def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
-    rows = "" if plan.amount.rows is None else f", {plural(plan.amount.rows, 'row')}"
-    yield Section("directory", [uri])
-    yield Section("files", [f"{format_file_totals(plan.amount.files, plan.amount.size_bytes)}{rows}"])
-    left = [f"{plan.hidden:,} hidden"] if plan.hidden else []
-    yield Section("left out", [*left, *([f"{plan.excluded:,} by --exclude"] if plan.excluded else [])])
-    names = {one.name for one in plan.partitions}
-    types = ((str(one["name"]), one["type"]) for one in plan.schema.get("fields", ()))
-    yield Section("columns", [f"{name} {_type(kind)}" for name, kind in types if name not in names])
-    yield Section(
-        "partitions", [f"{one.name} {one.type}{' (inferred)' if one.inferred else ''}" for one in plan.partitions]
-    )
-    respelled = [f"{one.column} {one.directory}: {one.value}" for one in plan.respelled[:_NAMED]]
-    more = len(plan.respelled) - len(respelled)
-    yield Section("written as", [*respelled, *([f"{more:,} more; --json has all"] if more else [])])
-    named = plan.conflicts[:_NAMED]
-    said = [
-        f"{one.path}{'' if one.column is None else f', {one.column}'}: {one.seen}, expected {one.expected}"
-        for one in named
-    ]
-    more = len(plan.conflicts) - len(named)
-    yield Section("conflicts", [*said, *([f"{more:,} more; --json has all"] if more else [])], Style.PROBLEM)
-    yield Section("cannot be known", [f"{one.message} ({one.evidence})" for one in plan.unknowable], Style.PROBLEM)
-    if plan.committed_version is not None:
-        yield Section("version", [f"{plan.committed_version}, committed"])
-    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
-
-
-def _type(kind: object) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"]) if isinstance(kind, dict) else str(kind)
+    run_change(run, change, presentation, Mode(dry_run, yes))

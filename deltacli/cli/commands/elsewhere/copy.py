@@ -13,7 +13,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
 from deltacli.cli.render.copy import copy_result, planned_copy_result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, quote_table
 
@@ -26,7 +26,7 @@ app = typer.Typer(add_completion=False)
 
 
 class LevelChoice(StrEnum):
-    """What is compared with the source."""
+    """The parts of the copy that are compared with the source: the list of files, their footers, or every byte."""
 
     STORAGE = "storage"
     FOOTERS = "footers"
@@ -127,9 +127,9 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
     run: CommandContext = context.obj
-    opened = run.open_table(src)
+    source = run.open_table(src)
     if check:
-        checked = opened.copy(
+        comparison = source.copy(
             dst,
             check=True,
             versions=versions,
@@ -141,11 +141,12 @@ def copy(
             rate=rate,
             time_budget_ms=time_budget_ms,
         )
-        run.write(copy_result(checked))
-        if checked.differences:
+        run.write(copy_result(comparison))
+        if comparison.differences:
             raise Exit(EXIT_FINDINGS)
         return
-    change = opened.prepare_copy(
+
+    change = source.prepare_copy(
         run.open_other(dst, writes=not dry_run),
         versions=versions,
         newest=newest,
@@ -160,12 +161,19 @@ def copy(
 
 
 def copy_table(run: CommandContext, dst: str, change: PreparedChange[CopyPlan, CopyResult], *, dry_run: bool) -> None:
-    """Copy a table, and write the result."""
-    wording: Wording[CopyPlan, CopyResult] = Wording(
-        question=None,
-        planned=planned_copy_result,
-        done=copy_result,
-        following=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
-        repeats=True,
+    """Copy a table without asking, and write the result.
+
+    Args:
+        run: The run of the command.
+        dst: The target as the user typed it.
+        change: The copy.
+        dry_run: Whether the plan is shown and nothing is copied.
+    """
+    presentation: ChangePresentation[CopyPlan, CopyResult] = ChangePresentation(
+        build_question=None,
+        build_plan_result=planned_copy_result,
+        build_outcome_result=copy_result,
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
+        can_be_resumed=True,
     )
-    run_change(run, change, wording, Mode(dry_run))
+    run_change(run, change, presentation, Mode(dry_run))

@@ -1,1 +1,1 @@
-"""The commands of `deltacli fleet`, one module each."""
+"""Commands of `deltacli fleet`, which maintain many tables by a policy file."""

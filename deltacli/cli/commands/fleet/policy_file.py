@@ -1,4 +1,4 @@
-"""`deltacli fleet init` and `deltacli fleet check`: the policy file is written and checked."""
+"""`deltacli fleet init` and `deltacli fleet check`, which write and check a policy file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,13 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import settle_limit
-from deltacli.cli.running.starting_file import (
-    find_tables,
-    in_comment,
-    policy_result,
-    require_new,
-    schema_beside,
-    write_new,
-    write_schema,
-)
+from deltacli.cli.running.init_results import CreatedFile, make_fleet_init_result
+from deltacli.cli.running.new_file import EditorSchema, NewFile
+from deltacli.cli.running.row_notes import choose_row_limit
+from deltacli.cli.running.table_discovery import find_tables_below
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 
 app = typer.Typer(add_completion=False)
-
-_EXISTS = "fleet.exists"
 
 
 @app.command(
@@ -64,20 +56,22 @@ def fleet_init(
     from deltacli.fleet.policy_file.starting_policy import make_starting_policy
 
     run: CommandContext = context.obj
-    require_new(file, "FILE", force=force, code=_EXISTS)
-    found = find_tables(run, directory)
-    names = [table.name for table in found.tables]
-    keys = make_fleet_file_schema()
-    schema = schema_beside(file, keys)
-    write_new(
-        file, make_starting_policy(directory, file, names, in_comment(schema)).encode(), force=force, code=_EXISTS
-    )
-    schema = write_schema(run, file, schema, keys)
-    result = policy_result(file, directory, names, found.others, found.failures, schema)
-    result.most = settle_limit(run, None)
+    new_file = NewFile(file, "FILE", force=force, error_code="fleet.exists")
+    new_file.require_writable()
+    discovery = find_tables_below(run, directory)
+    tables = [table.name for table in discovery.tables]
+
+    schema = EditorSchema(file, make_fleet_file_schema())
+    policy = make_starting_policy(directory, file, tables, schema.name_for_comment)
+    new_file.write(policy.encode())
+    schema_path = schema.write(run)
+
+    created_file = CreatedFile(file, schema_path, len(discovery.others), discovery.failures)
+    result = make_fleet_init_result(created_file, directory, tables, discovery.others)
+    result.most = choose_row_limit(run, None)
     run.write(result)
-    run.say_next(fleet_command("plan", file), also_in_pipe=True)
-    if found.failures:
+    run.suggest_command(fleet_command("plan", file), also_in_pipe=True)
+    if discovery.failures:
         raise Exit(PartlyDone.exit_code)
 
 
@@ -105,7 +99,7 @@ def fleet_check(
     from deltacli.fleet.policy_file.checking import check_fleet_file
 
     run: CommandContext = context.obj
-    found = check_fleet_file(file)
-    run.write(policy_check_result(found))
-    if found.errors:
+    policy_check = check_fleet_file(file)
+    run.write(policy_check_result(policy_check))
+    if policy_check.errors:
         raise Exit(EXIT_FINDINGS)

@@ -15,7 +15,7 @@ from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, Only
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.consent import require_clock_not_ahead
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_left_out, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_omitted_items
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
@@ -118,67 +118,83 @@ def fleet_run(
         yes=yes,
     )
 
-    most = settle_limit(run, limit)
-    found = require_fleet_file(file)
+    row_limit = choose_row_limit(run, limit)
+    fleet_file = require_fleet_file(file)
     if request.yes:
         require_clock_not_ahead(run, "fleet plan")
-    sender = make_sender(found.webhook, run.clock)
-    session = _make_session(run, found, request)
-    with _saying_what_was_done(session):
+    sender = make_sender(fleet_file.webhook, run.clock)
+    session = _make_session(run, fleet_file, request)
+
+    with _describe_interruption(session):
         report = session.run()
-        look = fleet_command("status", file, request.state, request.only)
-        result = run_result(report, look)
-        result.most = most
+        show_status = fleet_command("status", file, request.state, request.only)
+        result = run_result(report, show_status)
+        result.most = row_limit
         run.write(result)
-        note_left_out(run, result, may_repeat=False)
+        note_omitted_items(run, result, can_repeat=False)
         if report.left:
-            run.say_next(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
+            run.suggest_command(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:
-            run.say_next(look)
-        is_sent = sender is None or _send(run, sender, result, report)
-    if report.exit_code or not is_sent:
-        raise Exit(report.exit_code or StorageFailed.exit_code)
+            run.suggest_command(show_status)
+        is_sent = sender is None or _send_summary(run, sender, result, report)
+
+    # An error of the webhook counts only if the run itself was successful.
+    if report.exit_code:
+        raise Exit(report.exit_code)
+    if not is_sent:
+        raise Exit(StorageFailed.exit_code)
 
 
-def _make_session(run: CommandContext, found: FleetFile, request: FleetRunRequest) -> FleetSession:
+def _make_session(run: CommandContext, fleet_file: FleetFile, request: FleetRunRequest) -> FleetSession:
+    """Return the session that plans and runs the steps. Its tables share the rate limit of the policy file."""
     from deltacli.fleet.running.run import FleetSession
 
-    on_tables = run.throttled(found.settings.calls_per_second)
+    limited_run = run.limit_call_rate(fleet_file.settings.calls_per_second)
 
     def open_table(name: str) -> Table:
-        return on_tables.table_of(on_tables.open_either(name), name)
+        return limited_run.make_table(limited_run.open_either(name), name)
 
     return FleetSession(
-        found,
-        on_tables.open_other,
+        fleet_file,
+        limited_run.open_other,
         open_table,
         run.engine,
         run.clock,
         request,
-        _cluster_of(run, found, open_table, request.jobs),
+        _make_cluster(run, fleet_file, open_table, request.jobs),
         progress=run.progress,
         note=run.note,
-        expand=on_tables.expand_in_catalog,
+        expand=limited_run.expand_in_catalog,
     )
 
 
-def _cluster_of(
-    run: CommandContext, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
+def _make_cluster(
+    run: CommandContext, fleet_file: FleetFile, open_table: Callable[[str], Table], jobs: int | None
 ) -> FleetCluster | None:
+    """Return the cluster that does the work of small tables; None if this process does all the work."""
     if not run.engine.may_repeat:
         return None
     from deltacli.fleet.running.steps import FleetCluster
 
-    def is_sent(name: str) -> bool:  # to executors, whose requests cannot be limited to a rate
-        return fleet.settings.calls_per_second is None or "://" not in name
+    def can_run_on_executor(name: str) -> bool:
+        # The requests of several executors cannot share a rate limit.
+        return fleet_file.settings.calls_per_second is None or "://" not in name
 
     return FleetCluster(
-        run.engine, lambda name: open_table(name).stores, is_sent, run.clock, jobs or fleet.settings.jobs
+        run.engine,
+        lambda name: open_table(name).stores,
+        can_run_on_executor,
+        run.clock,
+        jobs or fleet_file.settings.jobs,
     )
 
 
-def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
-    """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
+def _send_summary(run: CommandContext, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
+    """Send the summary of a run to the webhook of the policy file.
+
+    Returns:
+        False if the webhook did not accept it. True also if the policy file wants alerts only, and there are none.
+    """
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True
     try:
@@ -192,21 +208,24 @@ def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], rep
 
 
 @contextmanager
-def _saying_what_was_done(session: FleetSession) -> Iterator[None]:
+def _describe_interruption(session: FleetSession) -> Iterator[None]:
+    """Add the progress of a session to an interruption that does not describe its outcome itself."""
     try:
         yield
     except Interrupted as interruption:
         if interruption.outcome == Interrupted.outcome:
-            interruption.outcome = _done_so_far(session)
+            interruption.outcome = _describe_progress(session)
         raise
 
 
-def _done_so_far(session: FleetSession) -> str:
-    if (report := session.report) is None:
+def _describe_progress(session: FleetSession) -> str:
+    report = session.report
+    if report is None:
         return "no step was started"
     summary = report.summary()
-    partly = f", {summary['partly']} partly" if summary["partly"] else ""
-    done = f"{plural(summary['done'], 'step')} done{partly}"
+    progress = f"{plural(summary['done'], 'step')} done"
+    if summary["partly"]:
+        progress += f", {summary['partly']} partly"
     if session.has_ended and not report.left:
-        return f"run {report.run} has ended, {done}"
-    return f"{done}; run the same command with --resume to continue"
+        return f"run {report.run} has ended, {progress}"
+    return f"{progress}; run the same command with --resume to continue"

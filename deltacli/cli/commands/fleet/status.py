@@ -16,7 +16,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_left_out, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_omitted_items
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
@@ -33,7 +33,16 @@ app = typer.Typer(add_completion=False)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StatusFiles:
-    """What the command writes besides its result, or serves instead of it."""
+    """The files and the server that the command creates in addition to its result.
+
+    Attributes:
+        html: The file for the page of all tables.
+        pages: The directory for the pages of single tables.
+        write_pages: Whether the pages of single tables are written.
+        metrics: The file for metrics.
+        serve_metrics: The address at which metrics are served, such as `9105`. Nothing is written then.
+        allow_remote: Whether other machines may reach that address.
+    """
 
     html: str | None = None
     pages: str | None = None
@@ -49,9 +58,12 @@ class StatusFiles:
             raise UsageError("--write-pages needs the directory of the pages", hint=suggest_parameters("--pages DIR"))
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
-        for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
-            if output is not None:
-                require_file_outside_tables(os.path.join(output, "page.html") if output is self.pages else output, name)
+        if self.html is not None:
+            require_file_outside_tables(self.html, "--html")
+        if self.metrics is not None:
+            require_file_outside_tables(self.metrics, "--metrics")
+        if self.pages is not None:
+            require_file_outside_tables(os.path.join(self.pages, "page.html"), "--pages")
 
 
 @app.command(
@@ -144,96 +156,130 @@ def fleet_status(
         allow_remote=allow_remote,
     )
 
-    most = settle_limit(run, limit)
-    found = require_fleet_file(file)
-    choose_groups(found, choice.only)
+    row_limit = choose_row_limit(run, limit)
+    fleet_file = require_fleet_file(file)
+    # Report an unknown group before the journal is read.
+    choose_groups(fleet_file, choice.only)
     if files.serve_metrics is not None:
-        _serve(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
+        _serve_metrics(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
         return
+
     run_command = mask_secrets(fleet_command("run", file, choice.state, choice.only))
-    gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
+    # The journal of many tables consists of many objects without reference cycles. Garbage collections would take two
+    # thirds of the time.
+    gc.disable()
     try:
-        known = read_status(
-            Path(choice.state or found.settings.state), choice.only, found, run.clock(), run_command=run_command
-        )
+        state_directory = Path(choice.state or fleet_file.settings.state)
+        status = read_status(state_directory, choice.only, fleet_file, run.clock(), run_command=run_command)
     finally:
         gc.enable()
-    _write_files(run, known, found, files)
+
+    _write_files(run, status, fleet_file, files)
     if is_stdout_free(run.output, files.html, files.metrics):
-        result = status_result(str(found.path), known, run.clock(), run_command=run_command, most=most)
+        result = status_result(str(fleet_file.path), status, run.clock(), run_command=run_command, most=row_limit)
         run.write(result)
-        note_left_out(run, result)
-    _note_files(run, files.html, files.metrics)
-    if known.exit_code:
-        raise Exit(known.exit_code)
+        note_omitted_items(run, result)
+    for written_file in (files.html, files.metrics):
+        if written_file not in (None, "-"):
+            run.note(f"wrote {written_file}")
+    if status.exit_code:
+        raise Exit(status.exit_code)
 
 
-def _note_files(run: CommandContext, *files: str | None) -> None:
-    for file in files:
-        if file not in (None, "-"):
-            run.note(f"wrote {file}")
-
-
-def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
+def _write_files(run: CommandContext, status: FleetStatus, fleet_file: FleetFile, files: StatusFiles) -> None:
+    """Write the metrics and the pages that the options request."""
     if files.metrics is not None:
         from deltacli.fleet.reporting.monitoring import fleet_metrics
 
         with open_destination(files.metrics) as sink:
-            sink.write(fleet_metrics(known).encode())
-    if files.html is not None:
-        from deltacli.fleet.reporting.page import linked_pages, status_page
+            sink.write(fleet_metrics(status).encode())
+    if files.html is None:
+        return
 
-        faults = {}
-        if files.write_pages and files.pages is not None:
-            faults = _write_pages(run, known, found, files.pages, files.html)
-        start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
-        linked = {} if files.pages is None else linked_pages(known, files.pages, start)
-        with open_destination(files.html) as sink:
-            sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
+    from deltacli.fleet.reporting.page import linked_pages, status_page
+
+    page_errors: dict[str, str] = {}
+    if files.write_pages and files.pages is not None:
+        page_errors = _write_table_pages(run, status, fleet_file, files.pages, files.html)
+
+    links: dict[str, str] = {}
+    if files.pages is not None:
+        # Links are relative to the page. A page on stdout is assumed to be saved in the current directory.
+        page_directory = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
+        links = linked_pages(status, files.pages, page_directory)
+    with open_destination(files.html) as sink:
+        page = status_page(status, str(fleet_file.path), run.clock(), links, page_errors)
+        sink.write(page.encode())
 
 
-def _write_pages(
-    run: CommandContext, known: FleetStatus, found: FleetFile, directory: str, html: str
+def _write_table_pages(
+    run: CommandContext, status: FleetStatus, fleet_file: FleetFile, directory: str, html: str
 ) -> dict[str, str]:
-    """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
-    by their shown names, each with the reason, and note them. Raises UsageError.
+    """Examine each table and write its page.
+
+    Args:
+        run: The run of the command.
+        status: The tables.
+        fleet_file: The policy file.
+        directory: The directory for the pages.
+        html: The file of the page of all tables, to which the pages link, or `-`.
+
+    Returns:
+        The reasons why tables could not be examined, by the shown names of the tables.
+
+    Raises:
+        UsageError: If the directory cannot be created.
     """
     from deltacli.fleet.reporting.table_page import address, table_page
 
     try:
         os.makedirs(directory, exist_ok=True)
-    except OSError as fault:
-        raise UsageError(f"--pages {directory} cannot be created: {fault.strerror or fault}") from fault
-    faults: dict[str, str] = {}
-    index = None if html == "-" else address(html, directory)
-    throttled = run.throttled(found.settings.calls_per_second)
-    with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
-        for table in known.tables:
-            name = shorten_table_name(table.shown_name, str(found.path))
+    except OSError as error:
+        raise UsageError(f"--pages {directory} cannot be created: {error.strerror or error}") from error
+
+    errors: dict[str, str] = {}
+    index_link = None if html == "-" else address(html, directory)
+    limited_run = run.limit_call_rate(fleet_file.settings.calls_per_second)
+    with run.progress.step("writing pages", unit="tables", total=len(status.tables)) as step:
+        for table in status.tables:
             try:
-                page = table_page(throttled.open_table(table.name).doctor(), index)
-            except DeltacliError as fault:
-                faults[table.shown_name] = mask_secrets(fault.message)
-                run.note(f"no page of {name}: {fault.message}")
+                page = table_page(limited_run.open_table(table.name).doctor(), index_link)
+            except DeltacliError as error:
+                errors[table.shown_name] = mask_secrets(error.message)
+                short_name = shorten_table_name(table.shown_name, str(fleet_file.path))
+                run.note(f"no page of {short_name}: {error.message}")
             else:
-                with open_destination(os.path.join(directory, f"{make_file_name(table.shown_name)}.html")) as sink:
+                file_name = f"{make_file_name(table.shown_name)}.html"
+                with open_destination(os.path.join(directory, file_name)) as sink:
                     sink.write(page.encode())
             step.advance()
-    run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")
-    return faults
+    run.note(f"wrote {plural(len(status.tables) - len(errors), 'page')} to {directory}")
+    return errors
 
 
-def _serve(run: CommandContext, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
-    """Answer requests until a signal. The policy file and the journal are read again for each answer."""
+def _serve_metrics(run: CommandContext, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
+    """Serve metrics over HTTP until a signal. The policy file and the journal are read again for each request.
+
+    Args:
+        run: The run of the command.
+        file: The path of the policy file.
+        choice: The groups and the state directory.
+        address: The address, such as `9105` or `0.0.0.0:9105`.
+        is_remote: Whether other machines may reach the address.
+
+    Raises:
+        Interrupted: When the server has stopped after a signal.
+    """
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import MetricsServer, fleet_metrics, parse_address
     from deltacli.fleet.status import read_status
 
-    def make() -> str:
-        found = require_fleet_file(file)
-        return fleet_metrics(read_status(Path(choice.state or found.settings.state), choice.only, found, run.clock()))
+    def make_metrics() -> str:
+        fleet_file = require_fleet_file(file)
+        state_directory = Path(choice.state or fleet_file.settings.state)
+        return fleet_metrics(read_status(state_directory, choice.only, fleet_file, run.clock()))
 
-    with MetricsServer(parse_address(address), make, is_remote=is_remote) as server:
+    with MetricsServer(parse_address(address), make_metrics, is_remote=is_remote) as server:
         try:
             run.note(f"metrics at {server.url} (Ctrl-C stops)")
             server.serve_forever()

@@ -1,1 +1,1 @@
-"""The commands of the group `log`, which maintain `_delta_log` itself: one file per command."""
+"""Commands of `deltacli log`, which maintain the directory `_delta_log`."""

@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
@@ -55,15 +55,17 @@ def log_backup(
     from deltacli.cli.render.log_files import backup_result
 
     run: CommandContext = context.obj
-    opened = run.open_table(table)
+    delta_table = run.open_table(table)
     destination = run.open_other(dest, writes=not dry_run)
-    wording: Wording[BackupPlan, BackupResult] = Wording(
-        question=None,
-        planned=lambda plan, _: backup_result(plan.as_planned_result()),
-        done=backup_result,
-        following=lambda _: f"deltacli log restore {quote_table(table)} {quote_table(dest)} --dry-run",
+    restore = f"deltacli log restore {quote_table(table)} {quote_table(dest)} --dry-run"
+    presentation: ChangePresentation[BackupPlan, BackupResult] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, _: backup_result(plan.as_planned_result()),
+        build_outcome_result=backup_result,
+        suggest_after_change=lambda _: restore,
     )
-    run_change(run, opened.prepare_backup_log(destination, full=full), wording, Mode(dry_run))
+    change = delta_table.prepare_backup_log(destination, full=full)
+    run_change(run, change, presentation, Mode(dry_run))
 
 
 @app.command(
@@ -100,24 +102,24 @@ def log_restore(
     from deltacli.cli.render.log_files import log_restore_result
 
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not dry_run)
+    delta_table = run.open_table(table, writes=not dry_run)
     source = run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
-    wording: Wording[LogRestorePlan, LogRestored] = Wording(
-        question=_what,
-        planned=lambda plan, is_plan: log_restore_result(plan, dry_run=is_plan),
-        done=lambda outcome: log_restore_result(outcome.plan, dry_run=False),
-        following=lambda _: validate,
-        if_noop=lambda _: None if dry_run else validate,
+    presentation: ChangePresentation[LogRestorePlan, LogRestored] = ChangePresentation(
+        build_question=_build_restore_question,
+        build_plan_result=lambda plan, is_dry_run: log_restore_result(plan, dry_run=is_dry_run),
+        build_outcome_result=lambda outcome: log_restore_result(outcome.plan, dry_run=False),
+        suggest_after_change=lambda _: validate,
+        suggest_if_nothing_to_do=lambda _: None if dry_run else validate,
     )
-    run_change(run, opened.prepare_restore_log(source, replace=replace), wording, Mode(dry_run, yes))
+    change = delta_table.prepare_restore_log(source, replace=replace)
+    run_change(run, change, presentation, Mode(dry_run, yes))
 
 
-def _what(plan: LogRestorePlan) -> str:
-    amounts = {"add": plan.added, "replace": plan.replaced}
-    parts = [
-        f"{verb} {plural(amount.files, 'file')} ({format_size(amount.size_bytes)})"
-        for verb, amount in amounts.items()
-        if amount.files
-    ]
-    return f"{' and '.join(parts)} in the log of {plan.table}"
+def _build_restore_question(plan: LogRestorePlan) -> str:
+    """Return the question, such as `add 2 files (1.2 KiB) and replace 1 file (300 B) in the log of ./tbl`."""
+    actions = []
+    for verb, totals in (("add", plan.added), ("replace", plan.replaced)):
+        if totals.files:
+            actions.append(f"{verb} {plural(totals.files, 'file')} ({format_size(totals.size_bytes)})")
+    return f"{' and '.join(actions)} in the log of {plan.table}"

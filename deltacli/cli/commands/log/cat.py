@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.moments import find_chosen_version, parse_timestamp_option
 from deltacli.cli.options.tables import TableArgument, TimestampOption
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.formats import JSON
@@ -65,53 +65,84 @@ def log_cat(
         raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
     if version is not None and version < 0:
         raise UsageError(f"version {version} is negative")
-    parse_moment_of(None, timestamp)
-    opened = run.open_table(table)
+    # Report an invalid timestamp before the table is opened.
+    parse_timestamp_option(None, timestamp)
+
+    delta_table = run.open_table(table)
     if version is None:
-        version = chosen_version(opened, version, timestamp)
+        version = find_chosen_version(delta_table, version, timestamp)
     assert version is not None
-    found_actions = opened.read_actions(version, checkpoint=checkpoint, kinds=actions)
-    unknown_kinds = ", ".join(found_actions.unknown_kinds)
+    raw_actions = delta_table.read_actions(version, checkpoint=checkpoint, kinds=actions)
+    unknown_kinds = ", ".join(raw_actions.unknown_kinds)
     if unknown_kinds:
         run.note(f"note: {unknown_kinds}: not an action that deltacli recognizes; written if the log contains it")
-    with run.sink(content=JSON) as sink:
-        write = (lambda block: sink.write(_indented(block))) if pretty else sink.write
-        summary = found_actions.write_to(write)
-    _say_what_was_left_out(run, summary)
+
+    with run.open_result(content=JSON) as sink:
+        if pretty:
+            summary = raw_actions.write_to(lambda lines: sink.write(_indent_lines(lines)))
+        else:
+            summary = raw_actions.write_to(sink.write)
+    _note_omitted_actions(run, summary)
 
 
-def _indented(block: bytes) -> bytes:
-    """Return lines of JSON over several lines each, with names and values as they are written; others unchanged."""
-    return b"".join(map(_indented_line, block.splitlines(keepends=True)))
+def _note_omitted_actions(run: CommandContext, summary: CatSummary) -> None:
+    """Note that the actions come from a checkpoint, or that lines of the commit were omitted."""
+    if summary.is_checkpoint and not summary.was_asked_for:
+        run.note(f"note: version {summary.version} has no commit file; these are the actions of its checkpoint")
+    if summary.is_empty:
+        run.note("note: the commit file is empty, which indicates an interrupted write")
+    if summary.unjudged:
+        verb = "was" if summary.unjudged == 1 else "were"
+        run.note(f"note: {plural(summary.unjudged, 'line')} could not be parsed and {verb} left out")
 
 
-def _indented_line(line: bytes) -> bytes:
+_JSON_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:\s"]+|"')
+"""A string, a bracket, a comma or colon, or a number or literal. A single quote is part of a broken string."""
+
+
+def _indent_lines(lines: bytes) -> bytes:
+    """Return lines of JSON indented. Lines that are not JSON stay as they are.
+
+    Names and values keep their spelling in the log, such as `1.0e3` and `"\\u00e4"`. Parsing and formatting the JSON
+    again would change them.
+    """
+    return b"".join(_indent_line(line) for line in lines.splitlines(keepends=True))
+
+
+def _indent_line(line: bytes) -> bytes:
+    """Return a line of JSON with one name or value per line, indented by two spaces per level.
+
+    {"add":{"size":1.0e3,"tags":{}}}  ->  {
+                                            "add": {
+                                              "size": 1.0e3,
+                                              "tags": {}
+                                            }
+                                          }
+    """
     try:
         json.loads(line)
     except (ValueError, RecursionError):
         return line
-    out, depth, before = bytearray(), 0, b""
-    for token in re.findall(rb'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:\s"]+|"', line):
-        if token in (b"}", b"]"):
+
+    indented = bytearray()
+    depth = 0
+    previous = b""
+    for token in _JSON_TOKEN.findall(line):
+        is_opening = token in (b"{", b"[")
+        is_closing = token in (b"}", b"]")
+        if is_closing:
             depth -= 1
-        is_empty = token in (b"}", b"]") and before in (b"{", b"[")
-        if not is_empty and (before in (b"{", b"[", b",") or token in (b"}", b"]")):
-            out += b"\n" + b"  " * depth
-        out += b" " + token if before == b":" else token
-        if token in (b"{", b"["):
+
+        # A new line begins after each opening bracket and comma, and before each closing bracket. `{}` stays together.
+        is_empty_container = is_closing and previous in (b"{", b"[")
+        begins_line = is_closing or previous in (b"{", b"[", b",")
+        if begins_line and not is_empty_container:
+            indented += b"\n" + b"  " * depth
+        if previous == b":":
+            indented += b" "
+        indented += token
+
+        if is_opening:
             depth += 1
-        before = token
-    return bytes(out) + b"\n"
-
-
-def _say_what_was_left_out(run: CommandContext, told: CatSummary) -> None:
-    if told.is_checkpoint and not told.was_asked_for:
-        run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
-    if told.is_empty:
-        run.note("note: the commit file is empty, which indicates an interrupted write")
-    if told.unjudged:
-        run.note(f"note: {plural(told.unjudged, 'line')} could not be parsed and {_were(told.unjudged)} left out")
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
+        previous = token
+    return bytes(indented) + b"\n"

@@ -1,4 +1,4 @@
-"""`deltacli log crc TABLE` and `deltacli log compact TABLE`, which write files that follow from the commits."""
+"""`deltacli log crc TABLE` and `deltacli log compact TABLE`, which write files that are derived from commits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import typer
 
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.moments import find_chosen_version
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.render.derived_log_files import make_checksum_result, make_compaction_result
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_table
-from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
@@ -54,39 +51,18 @@ def log_crc(
       deltacli log crc ./tbl --version 12 --json
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not dry_run)
+    delta_table = run.open_table(table, writes=not dry_run)
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
-    wording: Wording[ChecksumReport, ChecksumReport] = Wording(
-        question=None,
-        planned=lambda plan, _: _checksum_result(opened.uri, plan),
-        done=lambda report: _checksum_result(opened.uri, report),
-        following=lambda report: validate if report.is_wrong else None,
-        before=lambda plan: validate if plan.is_wrong else None,
+    presentation: ChangePresentation[ChecksumReport, ChecksumReport] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda report, _: make_checksum_result(delta_table.uri, report),
+        build_outcome_result=lambda report: make_checksum_result(delta_table.uri, report),
+        suggest_after_change=lambda report: validate if report.is_wrong else None,
+        suggest_before_change=lambda report: validate if report.is_wrong else None,
         is_finding=lambda report: report.is_wrong,
     )
-    change = opened.prepare_write_checksum(version=chosen_version(opened, version, timestamp))
-    run_change(run, change, wording, Mode(dry_run))
-
-
-def _checksum_result(uri: str, report: ChecksumReport) -> SingleResult:
-    content = report.as_json()
-    columns = ("version", "path", "status", "differences")
-    return SingleResult("log-crc", uri, content, lambda: _checksum_sections(uri, report), [content], columns)
-
-
-def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
-    words = {"missing": "would be written", "agrees": "exists and matches the log"}
-    differences = [
-        f"{name} is {dumps(ours).decode()[:60]}, expected from the log: {dumps(theirs).decode()[:60]}"
-        for name, ours, theirs in report.differences
-    ]
-    return [
-        Section("table", [uri]),
-        Section("version", [str(report.version)]),
-        Section("checksum", [f"{report.path} {words.get(report.status, report.status.value)}"]),
-        Section("differences", differences),
-        Section("fields", [", ".join(report.fields)]),
-    ]
+    change = delta_table.prepare_write_checksum(version=find_chosen_version(delta_table, version, timestamp))
+    run_change(run, change, presentation, Mode(dry_run))
 
 
 @app.command(
@@ -118,29 +94,11 @@ def log_compact(
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
     run: CommandContext = context.obj
-    opened = run.open_table(table, writes=not dry_run)
-    wording: Wording[Compaction, Compaction] = Wording(
-        question=None,
-        planned=lambda plan, _: _compaction_result(opened.uri, plan),
-        done=lambda made: _compaction_result(opened.uri, made),
-        following=lambda _: f"deltacli validate {quote_table(table)}",
+    delta_table = run.open_table(table, writes=not dry_run)
+    presentation: ChangePresentation[Compaction, Compaction] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda compaction, _: make_compaction_result(delta_table.uri, compaction),
+        build_outcome_result=lambda compaction: make_compaction_result(delta_table.uri, compaction),
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)}",
     )
-    run_change(run, opened.prepare_compact_log(first, last), wording, Mode(dry_run))
-
-
-def _compaction_result(uri: str, found: Compaction) -> SingleResult:
-    content = found.as_json()
-    columns = ("path", "sizeBytes")
-    return SingleResult("log-compact", uri, content, lambda: _compaction_sections(uri, found), [content], columns)
-
-
-def _compaction_sections(uri: str, found: Compaction) -> list[Section]:
-    outcome = "would be written" if found.dry_run else "already exists" if found.skipped else "written"
-    commits = plural(found.last - found.first + 1, "commit")
-    return [
-        Section("table", [uri]),
-        Section("compaction", [f"{found.path}, {outcome}"]),
-        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
-        Section("size", [format_size(found.size_bytes)]),
-        Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
-    ]
+    run_change(run, delta_table.prepare_compact_log(first, last), presentation, Mode(dry_run))

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_duration_parser
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table
@@ -82,43 +82,48 @@ def log_expire(
     """
     run: CommandContext = context.obj
     kept_versions = join_versions(keep_versions, "--keep-version")
-    opened = run.open_table(table, writes=not dry_run)
-    change = opened.prepare_expire_log(
+    change = run.open_table(table, writes=not dry_run).prepare_expire_log(
         retention_ms=retention_ms,
         keep_versions=kept_versions,
         allow_retention_below_ms=allow_retention_below_ms,
         protect_streams=tuple(protect_streams or ()),
         ignore_streams_older_ms=ignore_streams_older_ms,
         allow_stream_loss=tuple(allow_stream_loss or ()),
-        # Nobody looks at the plan with --yes, and what is kept is verified right before the deletion in any case.
+        # With --yes nobody reads the plan. The kept versions are verified right before the deletion in any case.
         is_verified=dry_run or not yes,
     )
-    run_change(run, change, _wording(run, table), Mode(dry_run, yes))
+    run_change(run, change, _make_presentation(run, table), Mode(dry_run, yes))
 
 
-def _keep_retention(refused: Refused | PartlyDone) -> None:
-    if isinstance(refused, Refused) and refused.code == "expire.retention" and refused.override:
-        suggest_own_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
-
-
-def _wording(run: CommandContext, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
+def _make_presentation(run: CommandContext, table: str) -> ChangePresentation[ExpiryPlan, ExpiryOutcome]:
+    """Return how a deletion of log files is presented."""
     from deltacli.cli.render.log_files import expiry_result
 
-    name = quote_table(table)
-    return Wording(
-        question=lambda plan: (
-            f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
-        ),
-        planned=lambda plan, dry_run: expiry_result(plan, None, dry_run=dry_run),
-        done=lambda outcome: expiry_result(outcome.plan, outcome, dry_run=False),
-        following=lambda _: f"deltacli validate {name}",
-        notes=lambda plan: plan.notes,
-        before=lambda plan: (
-            f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
-            if plan.offered_checkpoint is not None and run.format.is_for_people
-            else None
-        ),
+    def suggest_checkpoint(plan: ExpiryPlan) -> str | None:
+        # With a newer checkpoint more commits can be deleted.
+        if plan.offered_checkpoint is None or not run.format.is_for_people:
+            return None
+        return f"deltacli checkpoint {quote_table(table)} --version {plan.offered_checkpoint}"
+
+    return ChangePresentation(
+        build_question=_build_question,
+        build_plan_result=lambda plan, is_dry_run: expiry_result(plan, None, dry_run=is_dry_run),
+        build_outcome_result=lambda outcome: expiry_result(outcome.plan, outcome, dry_run=False),
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)}",
+        list_notes=lambda plan: plan.notes,
+        suggest_before_change=suggest_checkpoint,
         deletes_by_age=True,
-        repeats=True,
-        refused=_keep_retention,
+        can_be_resumed=True,
+        complete_error=_suggest_short_retention,
     )
+
+
+def _build_question(plan: ExpiryPlan) -> str:
+    files = f"{plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)})"
+    return f"delete {files} of the log of {plan.table}"
+
+
+def _suggest_short_retention(error: Refused | PartlyDone) -> None:
+    """Add a hint to the refusal of a short retention: the command that accepts it."""
+    if isinstance(error, Refused) and error.code == "expire.retention" and error.override:
+        suggest_own_retention(error, invocation.arguments, error.override, "if no older version is needed")

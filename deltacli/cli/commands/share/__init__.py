@@ -1,0 +1,1 @@
+"""Commands of `deltacli share`: the server and the client of Delta Sharing."""

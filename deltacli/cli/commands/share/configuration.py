@@ -15,27 +15,17 @@ from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import settle_limit
-from deltacli.cli.running.starting_file import (
-    configuration_result,
-    find_tables,
-    in_comment,
-    require_new,
-    schema_beside,
-    whole,
-    write_new,
-    write_schema,
-)
+from deltacli.cli.running.init_results import CreatedFile, make_share_init_result
+from deltacli.cli.running.new_file import EditorSchema, NewFile
+from deltacli.cli.running.row_notes import choose_row_limit
+from deltacli.cli.running.table_discovery import find_tables_below, normalize_directory
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration
-    from deltacli.sharing.signing.keys import ServerKeys
 
 app = typer.Typer(add_completion=False)
-
-_EXISTS = "share.target-exists"
 
 
 @app.command(
@@ -71,27 +61,37 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.file_schema import shares_schema
-    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
+    from deltacli.sharing.configuration.file_schema import make_shares_schema
+    from deltacli.sharing.configuration.starting import make_starting_configuration, name_shared_tables
 
     run: CommandContext = context.obj
-    require_new(config, "--config", force=force, code=_EXISTS)
-    found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
-    tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
-    keys = shares_schema()
-    schema = schema_beside(config, keys)
-    write_new(config, starting_configuration(config, tables, in_comment(schema)).encode(), force=force, code=_EXISTS)
-    schema = write_schema(run, config, schema, keys)
-    failures = [failure for one in found.values() for failure in one.failures]
-    result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
-    result.most = settle_limit(run, None)
+    new_file = NewFile(config, "--config", force=force, error_code="share.target-exists")
+    new_file.require_writable()
+
+    discoveries = {directory: find_tables_below(run, directory) for directory in dict.fromkeys(directories)}
+    tables_by_directory = [
+        (normalize_directory(directory), [table.name for table in discovery.tables])
+        for directory, discovery in discoveries.items()
+    ]
+    tables = name_shared_tables(tables_by_directory)
+
+    schema = EditorSchema(config, make_shares_schema())
+    new_file.write(make_starting_configuration(config, tables, schema.name_for_comment).encode())
+    schema_path = schema.write(run)
+
+    other_formats = sum(len(discovery.others) for discovery in discoveries.values())
+    failures = [failure for discovery in discoveries.values() for failure in discovery.failures]
+    result = make_share_init_result(CreatedFile(config, schema_path, other_formats, failures), tables)
+    result.most = choose_row_limit(run, None)
     run.write(result)
-    run.say_next(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
+    run.suggest_command(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
     if failures:
         raise Exit(PartlyDone.exit_code)
 
 
 class CheckLevel(StrEnum):
+    """The parts of a shared table that `share check` reads."""
+
     LOG = "log"
     STORAGE = "storage"
 
@@ -140,13 +140,20 @@ def share_check(
 
     run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
-    file = configuration.recipients_file
-    recipients = read_recipients(file) if file is not None and file.exists() else None
-    has_files = level is CheckLevel.STORAGE
-    report = check_configuration(configuration, recipients, run.clock(), has_files=has_files, progress=run.progress)
+    recipients_file = configuration.recipients_file
+    recipients = None
+    if recipients_file is not None and recipients_file.exists():
+        recipients = read_recipients(recipients_file)
+    report = check_configuration(
+        configuration, recipients, run.clock(), has_files=level is CheckLevel.STORAGE, progress=run.progress
+    )
     run.write(configuration_check_result(report))
-    problems = sorted(report.all_problems, key=lambda problem: not problem.is_error)
-    run.say_next(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
+
+    errors_first = sorted(report.all_problems, key=lambda problem: not problem.is_error)
+    if errors_first:
+        run.suggest_command(f"deltacli help {errors_first[0].code}")
+    else:
+        run.suggest_command("deltacli share serve")
     if report.has_errors:
         raise Exit(EXIT_FINDINGS)
 
@@ -188,39 +195,44 @@ def share_key_rotate(
 
     run: CommandContext = context.obj
     configuration = read_shares(config)
-    file, now_ms = _key_file_of(configuration), run.clock()
-    lifetimes = (
-        configuration.settings.page_token_lifetime_seconds,
-        configuration.settings.refresh_token_lifetime_seconds,
-        configuration.settings.url_lifetime_seconds,
+    key_file = _require_key_file(configuration)
+    now_ms = run.clock()
+
+    # By default old keys are accepted until everything that was signed with them has expired.
+    settings = configuration.settings
+    longest_lifetime_seconds = max(
+        settings.page_token_lifetime_seconds,
+        settings.refresh_token_lifetime_seconds,
+        settings.url_lifetime_seconds,
     )
-    longest_ms = max(lifetimes) * 1_000
-    overlap_ms = longest_ms if overlap is None else parse_duration(overlap, "--overlap")
+    longest_lifetime_ms = longest_lifetime_seconds * 1_000
+    overlap_ms = longest_lifetime_ms if overlap is None else parse_duration(overlap, "--overlap")
 
-    def show(keys: ServerKeys, *, is_planned: bool) -> None:
-        run.write(keys_result(file, keys, now_ms, dry_run=is_planned))
-
-    planned = ServerKeys.read(file).rotated(now_ms=now_ms, overlap_ms=overlap_ms)
+    planned_keys = ServerKeys.read(key_file).rotated(now_ms=now_ms, overlap_ms=overlap_ms)
+    planned_result = keys_result(key_file, planned_keys, now_ms, dry_run=True)
     ending = f"accept the old keys for {format_duration(overlap_ms)}" if overlap_ms else "refuse the old keys at once"
-    what = f"add a key to {file} and {ending}"
-    if not confirm_change(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
+    question = f"add a key to {key_file} and {ending}"
+    if not confirm_change(run, question, lambda: run.write(planned_result), dry_run=dry_run, yes=yes):
         return
-    invocation.writes(str(file))
-    with locked(file):
-        ServerKeys.read(file)
-        keys = ServerKeys.rotate(file, now_ms=now_ms, overlap_ms=overlap_ms)
-    show(keys, is_planned=False)
-    if overlap_ms < longest_ms:
+
+    invocation.record_output(str(key_file))
+    with locked(key_file):
+        # `rotate` would create a missing file. Reading it reports the error instead.
+        ServerKeys.read(key_file)
+        keys = ServerKeys.rotate(key_file, now_ms=now_ms, overlap_ms=overlap_ms)
+    run.write(keys_result(key_file, keys, now_ms, dry_run=False))
+    if overlap_ms < longest_lifetime_ms:
         run.note("note: recipients have to repeat queries whose page tokens and URLs were signed with the old keys")
 
 
-def _key_file_of(configuration: Configuration) -> Path:
-    file = configuration.settings.key_file
-    if file is None:
+def _require_key_file(configuration: Configuration) -> Path:
+    """Return the key file of a configuration. Raises UsageError if the configuration names none."""
+    key_file = configuration.settings.key_file
+    if key_file is None:
         raise UsageError(
             f"{configuration.path} names no key file, so the server makes a new key at each start",
             code="share.keys",
             facts={"missing": "keyFile: keys.json"},
             hint=f"deltacli share serve --config {quote_word(str(configuration.path))}",
         )
-    return file
+    return key_file

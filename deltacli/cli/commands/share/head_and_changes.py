@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.command_classes import RowsCommand
 from deltacli.cli.commands.read_and_changes import write_changes
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import (
     ChangedColumnsOption,
@@ -24,8 +24,8 @@ from deltacli.cli.options.tables import (
 )
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import judge_left_out, note_rows, require_file, write_directory
-from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
+from deltacli.cli.running.row_notes import check_omitted_columns, note_rows, require_parquet_output, write_directory
+from deltacli.cli.running.shared_tables import open_shared_table, require_address, scan_shared_table
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json
 from deltacli.table.scan_requests import ScanRequest
@@ -68,19 +68,19 @@ def share_head(
     run: CommandContext = context.obj
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    at_ms = parse_moment_of(version, timestamp)
-    require_file(run)
+    at_ms = parse_timestamp_option(version, timestamp)
+    require_parquet_output(run)
     request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
-    store = open_shared(run, table)
-    scan, uri = rows_of_shared(run, store, request, version, at_ms), store.uri
-    judge_left_out(run, scan)
+    store = open_shared_table(run, table)
+    scan = scan_shared_table(run, store, request, version, at_ms)
+    check_omitted_columns(run, scan)
     if run.directory is not None:
-        write_directory(run, uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
-        note_rows(run, scan, table)
-        return
-    types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
-    about = {"version": scan.version, "columns": types}
-    run.write(RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out), 0))
+        write_directory(run, store.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
+    else:
+        columns_json = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+        fields = {"version": scan.version, "columns": columns_json}
+        rows = Rows("deltacli.read", "row", store.uri, fields, scan.schema, scan, scan.left_out)
+        run.write(RowsResult(rows, 0))
     note_rows(run, scan, table)
 
 

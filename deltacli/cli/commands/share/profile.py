@@ -1,4 +1,4 @@
-"""`deltacli share profile show|check`, and what a profile gives access to: `share ls` and `share schema`."""
+"""`deltacli share profile show|check`, `deltacli share ls` and `deltacli share schema`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.shared_tables import open_shared, open_shares
+from deltacli.cli.running.shared_tables import open_profile_transport, open_shared_table
 from deltacli.core.errors import EXIT_FINDINGS, quote_word
 
 app = typer.Typer(add_completion=False)
@@ -32,11 +32,12 @@ def share_profile_show(
       deltacli share profile show acme.share --json
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.secrets import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import find_profile_problems, read_profile
 
     run: CommandContext = context.obj
-    found = read_profile(Path(profile))
-    run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
+    credentials = read_profile(Path(profile))
+    problems = find_profile_problems(credentials, run.clock())
+    run.write(profile_result(credentials, problems, run.clock()))
 
 
 @app.command("check", cls=SharedOptionsCommand, epilog=exit_codes(findings="the profile has a problem", storage=True))
@@ -56,17 +57,14 @@ def share_profile_check(
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.secrets import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import find_profile_problems, read_profile
 
     run: CommandContext = context.obj
-    found = read_profile(Path(profile))
-    problems = problems_of(found, run.clock())
-    run.write(profile_result(found, problems, run.clock()))
+    credentials = read_profile(Path(profile))
+    problems = find_profile_problems(credentials, run.clock())
+    run.write(profile_result(credentials, problems, run.clock()))
     if problems:
         raise Exit(EXIT_FINDINGS)
-
-
-# -- what a profile gives access to ------------------------------------------------------------------------------------
 
 
 @app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -88,11 +86,12 @@ def share_ls(
 
     run: CommandContext = context.obj
     profile, names = split_profile(shares)
-    entries = list_entries(open_shares(run, profile), names)
+    entries = list_entries(open_profile_transport(run, profile), names)
     run.write(listing_result(profile, entries))
-    table = next((entry for entry in entries if entry.is_readable), None)
-    if table is not None:
-        run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
+    readable_tables = [entry for entry in entries if entry.is_readable]
+    if readable_tables:
+        address = f"{profile}#{readable_tables[0].full_name}"
+        run.suggest_command(f"deltacli share head {quote_word(address)}")
 
 
 @app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -118,8 +117,9 @@ def share_schema(
     from deltacli.sharing.client.share_storage import ShareStorage
 
     run: CommandContext = context.obj
-    at_ms = parse_moment_of(version, timestamp)
-    shared = open_shared(run, table)
-    assert isinstance(shared, ShareStorage)
-    store = shared.without_files(version=version, at_ms=at_ms)
-    run.write(SchemaResult(run.table_of(store).snapshot()))
+    at_ms = parse_timestamp_option(version, timestamp)
+    share = open_shared_table(run, table)
+    # `share schema` opens tables for their metadata only, never in the directory of the table.
+    assert isinstance(share, ShareStorage)
+    metadata_store = share.without_files(version=version, at_ms=at_ms)
+    run.write(SchemaResult(run.make_table(metadata_store).snapshot()))

@@ -13,16 +13,17 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import given_options
-from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.given import get_used_options
+from deltacli.cli.options.moments import parse_timestamp_option
 from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOption, VersionOption, WhereOption
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
 from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
 from deltacli.cli.output.formats import FORMATS
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import note_rows, require_all_columns
-from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
+from deltacli.cli.running.shared_tables import open_shared_table, scan_shared_table
 from deltacli.cli.shared_options import ColourChoice
 from deltacli.cli.terminal.capabilities import detect_terminal
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
@@ -41,6 +42,8 @@ app = typer.Typer(add_completion=False)
 
 
 class PullForm(StrEnum):
+    """The format of the local copy: a Delta table, or files with the rows."""
+
     DELTA = "delta"
     PARQUET = "parquet"
     CSV = "csv"
@@ -48,6 +51,8 @@ class PullForm(StrEnum):
 
 
 class VerifyChoice(StrEnum):
+    """The parts of a downloaded file that are read to verify it."""
+
     FOOTERS = "footers"
     DATA = "data"
 
@@ -132,99 +137,109 @@ def share_pull(
     used for a Delta table.
     """
     run: CommandContext = context.obj
-    chosen = form or _form_of(to)
-    at_ms = parse_moment_of(version, timestamp)
+    chosen_form = form or _get_form_by_extension(to)
+    at_ms = parse_timestamp_option(version, timestamp)
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    row_options = given_options(context, "columns", "where", "row_ids", "limit")
-    _require_fitting(chosen, row_options, resume=resume, is_past=version is not None or at_ms is not None)
-    if chosen is PullForm.DELTA:
-        decodes = verify is VerifyChoice.DATA
-        _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run, decodes=decodes)
+    row_options = get_used_options(context, "columns", "where", "row_ids", "limit")
+    has_version = version is not None or at_ms is not None
+    _require_matching_options(chosen_form, row_options, resume=resume, has_version=has_version)
+
+    if chosen_form is PullForm.DELTA:
+        pull_request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=verify is VerifyChoice.DATA)
+        _pull_table(run, table, pull_request, dry_run=dry_run)
         return
     if verify is not None:
         raise UsageError(
-            f"--verify cannot be used with --as {chosen}, whose rows are decoded in any case",
+            f"--verify cannot be used with --as {chosen_form}, whose rows are decoded in any case",
             facts={"instead": "omit it, or use --as delta"},
         )
-    request = RowRequest(
-        columns=columns, where=where, row_ids=row_ids, limit=limit, form=chosen.value, version=version, at_ms=at_ms
+    row_request = RowRequest(
+        columns=columns, where=where, row_ids=row_ids, limit=limit, form=chosen_form.value, version=version, at_ms=at_ms
     )
-    _pull_rows(run, table, to, request, force=force, dry_run=dry_run)
+    _pull_rows(run, table, to, row_request, force=force, dry_run=dry_run)
 
 
-def _form_of(to: str) -> PullForm:
-    """Return what the name of a target ends in."""
-    ending = os.path.splitext(to)[1][1:].lower()
-    return PullForm(ending) if ending in list(PullForm) and ending != "delta" else PullForm.DELTA
+def _get_form_by_extension(to: str) -> PullForm:
+    """Return the format for the extension of the target. Without a known extension it is a Delta table."""
+    extension = os.path.splitext(to)[1][1:].lower()
+    return PullForm(extension) if extension in list(PullForm) else PullForm.DELTA
 
 
-def _require_fitting(form: PullForm, row_options: list[str], *, resume: bool, is_past: bool) -> None:
-    """Raise UsageError for options that the form of the result does not have."""
-    if form is PullForm.DELTA:
-        if row_options:
+def _require_matching_options(form: PullForm, row_options: list[str], *, resume: bool, has_version: bool) -> None:
+    """Require that the options are supported for the format of the local copy.
+
+    Args:
+        form: The format.
+        row_options: The options that select rows or columns.
+        resume: Whether an interrupted pull is continued.
+        has_version: Whether the options name a version.
+
+    Raises:
+        UsageError: If an option is not supported.
+    """
+    if form is not PullForm.DELTA:
+        if resume:
             raise UsageError(
-                f"{' and '.join(row_options)} cannot be used for a Delta table, which is a copy of whole files",
-                facts={"instead": "--as parquet, csv or ndjson; or pull the table, then read it"},
-                hint="deltacli share pull --help",
+                f"--resume cannot be used with --as {form}, which is written as a whole or not at all",
+                facts={"instead": "pull the table with --as delta, then read it"},
             )
-        if resume and is_past:
-            raise UsageError("--resume finishes the version of the interrupted pull; it excludes another one")
-    elif resume:
+        return
+    if row_options:
         raise UsageError(
-            f"--resume cannot be used with --as {form}, which is written as a whole or not at all",
-            facts={"instead": "pull the table with --as delta, then read it"},
+            f"{' and '.join(row_options)} cannot be used for a Delta table, which is a copy of whole files",
+            facts={"instead": "--as parquet, csv or ndjson; or pull the table, then read it"},
+            hint="deltacli share pull --help",
         )
+    if resume and has_version:
+        raise UsageError("--resume finishes the version of the interrupted pull; it excludes another one")
 
 
-def _pull_table(
-    run: CommandContext,
-    table: str,
-    to: str,
-    *,
-    version: int | None,
-    at_ms: int | None,
-    resume: bool,
-    dry_run: bool,
-    decodes: bool,
-) -> None:
+def _pull_table(run: CommandContext, table: str, request: PullRequest, *, dry_run: bool) -> None:
+    """Copy the files of a shared table into a local Delta table, and commit them as one version."""
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.cli.render.sharing import pull_outcome
-    from deltacli.cli.running.changing import Mode, Wording, run_change
 
+    to = request.directory
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
     require_file_outside_tables(to.rstrip("/") or "/", "--to")
-    request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
-    shared = open_shared(run, table)
-    wording: Wording[PullPlan, PullResult] = Wording(
-        question=None,
-        planned=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
-        done=lambda result: pull_outcome(shared.address.uri, result),
-        following=_next,
-        if_noop=lambda plan: None if dry_run else _next(plan.result()),
+
+    share = open_shared_table(run, table)
+    uri = share.address.uri
+    presentation: ChangePresentation[PullPlan, PullResult] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, is_dry_run: pull_outcome(uri, plan.result(dry_run=is_dry_run)),
+        build_outcome_result=lambda result: pull_outcome(uri, result),
+        suggest_after_change=_suggest_after_pull,
+        suggest_if_nothing_to_do=lambda plan: None if dry_run else _suggest_after_pull(plan.result()),
     )
-    change = PreparedChange(Pull(shared, request, run.progress), request.target(run.clock))
+    change = PreparedChange(Pull(share, request, run.progress), request.target(run.clock))
     try:
-        run_change(run, change, wording, Mode(dry_run=dry_run))
-    except StorageFailed as fault:
-        if fault.hint is None:
-            fault.hint = repeat_command(invocation.arguments)
+        run_change(run, change, presentation, Mode(dry_run=dry_run))
+    except StorageFailed as error:
+        # Files that were downloaded completely are not downloaded again.
+        if error.hint is None:
+            error.hint = repeat_command(invocation.arguments)
         raise
 
 
-def _next(result: PullResult) -> str:
+def _suggest_after_pull(result: PullResult) -> str:
     directory = quote_word(result.directory)
     if result.difference.removed:
         return f"deltacli vacuum {directory} --dry-run"
-    return (
-        f"deltacli validate {directory} --level data"
-        if result.is_committed
-        else f"deltacli read {directory} --limit 10"
-    )
+    if result.is_committed:
+        return f"deltacli validate {directory} --level data"
+    return f"deltacli read {directory} --limit 10"
 
 
 def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
+    """Write the rows of a shared table to a file or a directory of Parquet files, and show what was written.
+
+    Raises:
+        Refused: If the file exists and may not be replaced.
+        UsageError: If the target does not match the format.
+    """
     from deltacli.cli.render.sharing import rows_outcome
 
     if os.path.isfile(to) and not force:
@@ -233,84 +248,114 @@ def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *,
             code="share.target-exists",
             hint=repeat_command_with(invocation.arguments, "--force"),
         )
-    shared = open_shared(run, table)
-    written = _write_rows(run, shared, table, to, request, dry_run=dry_run)
-    run.write(rows_outcome(shared.uri, written))
+    store = open_shared_table(run, table)
+    directory = _find_target_directory(to, request.form)
     if dry_run:
-        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
-    elif request.form == "parquet":
-        run.say_next(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
+        written = _plan_rows(run, store, to, request, is_directory=directory is not None)
     else:
-        run.say_next(f"head -n 3 {quote_word(to)}")
+        written = _write_rows(run, store, table, to, request, directory)
+    run.write(rows_outcome(store.uri, written))
 
-
-def _write_rows(
-    run: CommandContext,
-    shared: ShareStorage | DirectoryStorage,
-    table: str,
-    to: str,
-    request: RowRequest,
-    *,
-    dry_run: bool,
-) -> WrittenRows:
-    """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise.
-
-    `table` is the address of the shared table, for notes.
-    """
-    directory = _require_place(to, request.form)
-    version, at_ms = request.version, request.at_ms
-    if dry_run and isinstance(shared, ShareStorage):
-        store = shared.expecting(where=request.where, limit=request.limit, version=version, at_ms=at_ms)
-        urls = store.shared.urls
-        sizes = [size for name in urls.names() if (size := urls.size_of(name)) is not None]
-        found = WrittenRows(to, request.form, store.shared.version, len(sizes), sum(sizes), dry_run=True)
-        return replace(found, is_directory=directory is not None)
     if dry_run:
-        snapshot = run.table_of(shared).snapshot(version=version, timestamp_ms=at_ms)
-        files = snapshot.counts()[0]
-        found = WrittenRows(to, request.form, snapshot.version, files.count, files.size_bytes, dry_run=True)
-        return replace(found, is_directory=directory is not None)
-    scan = rows_of_shared(run, shared, request, version, at_ms)
-    require_all_columns(scan)
-    if directory is not None:
-        written = scan.write_parquet(directory)
-        note_rows(run, scan, table)
-        return WrittenRows(
-            to, request.form, scan.version, len(written.files), written.size_bytes, written.rows, is_directory=True
-        )
-    rows = _write_file(run, shared.uri, scan, to, request.form)
-    note_rows(run, scan, table)
-    return WrittenRows(to, request.form, scan.version, 1, os.stat(to).st_size, rows)
+        run.suggest_command(repeat_command_without_flag(invocation.arguments, "--dry-run"))
+    elif request.form == "parquet":
+        run.suggest_command(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
+    else:
+        run.suggest_command(f"head -n 3 {quote_word(to)}")
 
 
-def _require_place(to: str, form: str) -> str | None:
-    """Return the directory that rows are written to; None for a file. Raises UsageError and StorageFailed."""
+def _find_target_directory(to: str, form: str) -> str | None:
+    """Return the directory of `--to` for Parquet files; None for a single file.
+
+    Raises:
+        UsageError: If the target is inside a table, or is a directory and the format is not Parquet.
+        StorageFailed: If its parent directory does not exist.
+    """
     directory = find_output_directory(to)
     if to in ("", "-"):
         raise UsageError("--to is not a file or directory", facts={"found": to or "an empty string"})
     if directory is not None and form != "parquet":
         raise UsageError(f"--as {form} writes one file, but --to {to} is a directory")
     if directory is None or "://" not in directory:
-        place = to.rstrip("/") or "/"
-        require_file_outside_tables(place, "--to")
-        require_parent_directory(place)
+        path = to.rstrip("/") or "/"
+        require_file_outside_tables(path, "--to")
+        require_parent_directory(path)
     return directory
 
 
+def _plan_rows(
+    run: CommandContext, store: ShareStorage | DirectoryStorage, to: str, request: RowRequest, *, is_directory: bool
+) -> WrittenRows:
+    """Return the number and size of the files that would be read. No file is read."""
+    if isinstance(store, ShareStorage):
+        version_store = store.expecting(
+            where=request.where, limit=request.limit, version=request.version, at_ms=request.at_ms
+        )
+        version = version_store.shared.version
+        urls = version_store.shared.urls
+        known_sizes = [size for name in urls.names() if (size := urls.size_of(name)) is not None]
+        files = len(known_sizes)
+        size_bytes = sum(known_sizes)
+    else:
+        snapshot = run.make_table(store).snapshot(version=request.version, timestamp_ms=request.at_ms)
+        version = snapshot.version
+        file_counts, _ = snapshot.counts()
+        files = file_counts.count
+        size_bytes = file_counts.size_bytes
+    return WrittenRows(to, request.form, version, files, size_bytes, dry_run=True, is_directory=is_directory)
+
+
+def _write_rows(
+    run: CommandContext,
+    store: ShareStorage | DirectoryStorage,
+    table: str,
+    to: str,
+    request: RowRequest,
+    directory: str | None,
+) -> WrittenRows:
+    """Write rows to a file or a directory, completely or not at all.
+
+    Args:
+        run: The run of the command.
+        store: The store of the shared table.
+        table: The address of the shared table, for notes.
+        to: The target as the user typed it.
+        request: The rows and their format.
+        directory: The target if it is a directory. None: a file.
+    """
+    scan = scan_shared_table(run, store, request, request.version, request.at_ms)
+    require_all_columns(scan)
+    if directory is not None:
+        written = scan.write_parquet(directory)
+        note_rows(run, scan, table)
+        files = len(written.files)
+        return WrittenRows(to, request.form, scan.version, files, written.size_bytes, written.rows, is_directory=True)
+
+    rows = _write_file(run, store.uri, scan, to, request.form)
+    note_rows(run, scan, table)
+    return WrittenRows(to, request.form, scan.version, 1, os.stat(to).st_size, rows)
+
+
 def _write_file(run: CommandContext, uri: str, scan: Scan, to: str, form: str) -> int:
+    """Write rows to a file in a format. Returns the number of rows."""
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
-    rows = 0
-
-    def counted() -> Iterator[pyarrow.RecordBatch]:
-        nonlocal rows
-        for batch in scan:
-            rows += batch.num_rows
-            yield batch
-
-    about = {"version": scan.version}
-    result = RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, counted()), 0)
+    batches = _CountedBatches(scan)
+    rows = Rows("deltacli.read", "row", uri, {"version": scan.version}, scan.schema, batches)
     terminal = detect_terminal(ColourChoice.NEVER, to_file=True)
-    results = replace(run.results, format=FORMATS[form], file=to, terminal=terminal)
-    replace(run, results=results).write(result)
-    return rows
+    file_results = replace(run.results, format=FORMATS[form], file=to, terminal=terminal)
+    replace(run, results=file_results).write(RowsResult(rows, 0))
+    return batches.rows
+
+
+class _CountedBatches:
+    """The batches of a scan. `rows` is the number of rows that have been read so far."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        for batch in self._scan:
+            self.rows += batch.num_rows
+            yield batch

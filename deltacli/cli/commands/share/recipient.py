@@ -16,7 +16,7 @@ from deltacli.cli.options.share import (
     ListedRecipientArgument,
     RecipientArgument,
     read_shares,
-    recipients_file_of,
+    require_recipients_file,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.consent import confirm_change
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from deltacli.sharing.configuration.recipients import Recipient, Recipients
 
-    Change = Callable[[Recipients], Recipients]
+    RecipientsChange = Callable[[Recipients], Recipients]
 
 app = typer.Typer(add_completion=False)
 
@@ -68,14 +68,19 @@ def share_recipient_add(
     run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
-    file = recipients_file_of(configuration)
+    file = require_recipients_file(configuration)
     now_ms = run.clock()
-    _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
+
+    def add(recipients: Recipients) -> Recipients:
+        return add_recipient(recipients, recipient, grants, now_ms, comment=comment)
+
+    _change_recipient(run, file, recipient, "add", add)
     shares = configuration.catalog.shares
-    if not grants and shares:  # without one, a token gives access to nothing
-        run.say_next(f"deltacli share recipient grant {quote_word(recipient)} {quote_word(shares[0].name)}")
+    if not grants and shares:
+        # A token of a recipient without grants would give access to nothing.
+        run.suggest_command(f"deltacli share recipient grant {quote_word(recipient)} {quote_word(shares[0].name)}")
     else:
-        _say_how_to_create_a_token(run, recipient)
+        _suggest_token(run, recipient)
 
 
 @app.command("list", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -96,10 +101,12 @@ def share_recipient_list(
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
-    known = read_recipients(file)
-    shown = known.items if recipient is None else (find_recipient(known, recipient),)
-    run.write(recipients_result(file, shown, run.clock()))
+    file = require_recipients_file(read_shares(config))
+    recipients = read_recipients(file)
+    listed_recipients = recipients.items
+    if recipient is not None:
+        listed_recipients = (find_recipient(recipients, recipient),)
+    run.write(recipients_result(file, listed_recipients, run.clock()))
 
 
 @app.command("remove", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -122,16 +129,21 @@ def share_recipient_remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    from deltacli.cli.render.sharing import what_of
+    from deltacli.cli.render.sharing import describe_recipient
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
-    found = find_recipient(read_recipients(file), recipient)
-    what = f"remove the recipient {found.name} with {what_of(found)}"
-    if confirm_change(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
-        _change(file, lambda all_: remove_recipient(all_, recipient))
-        _show(run, file, [found], "remove", dry_run=False)
+    file = require_recipients_file(read_shares(config))
+    removed = find_recipient(read_recipients(file), recipient)
+    question = f"remove the recipient {removed.name} with {describe_recipient(removed)}"
+
+    def show_plan() -> None:
+        _write_recipients(run, file, [removed], "remove", dry_run=True)
+
+    if not confirm_change(run, question, show_plan, dry_run=dry_run, yes=yes):
+        return
+    _change_file(file, lambda recipients: remove_recipient(recipients, recipient))
+    _write_recipients(run, file, [removed], "remove", dry_run=False)
 
 
 @app.command("grant", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -157,11 +169,15 @@ def share_recipient_grant(
 
     run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
-    added = [parse_grant(text, configuration.catalog) for text in grants]
-    file = recipients_file_of(configuration)
-    after = _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
-    if not after.tokens:
-        _say_how_to_create_a_token(run, recipient)
+    new_grants = [parse_grant(text, configuration.catalog) for text in grants]
+    file = require_recipients_file(configuration)
+
+    def add_grants(recipients: Recipients) -> Recipients:
+        return grant_to(recipients, recipient, new_grants)
+
+    changed_recipient = _change_recipient(run, file, recipient, "grant", add_grants)
+    if not changed_recipient.tokens:
+        _suggest_token(run, recipient)
 
 
 @app.command("revoke", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -196,42 +212,66 @@ def share_recipient_revoke(
     )
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
-    found = find_recipient(read_recipients(file), recipient)
-    dropped = [parse_old_grant(text, found) for text in grants]
+    file = require_recipients_file(read_shares(config))
+    current = find_recipient(read_recipients(file), recipient)
+    revoked_grants = [parse_old_grant(text, current) for text in grants]
 
-    def change(known: Recipients) -> Recipients:
-        return revoke_from(known, recipient, dropped)
+    def revoke(recipients: Recipients) -> Recipients:
+        return revoke_from(recipients, recipient, revoked_grants)
 
-    after = change(Recipients((found,))).items
-    what = f"revoke {plural(len(dropped), 'grant')} of the recipient {found.name}"
-    if confirm_change(run, what, lambda: _show(run, file, after, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
-        _apply(run, file, recipient, "revoke", change, dry_run=False)
+    planned = revoke(Recipients((current,)))
+
+    def show_plan() -> None:
+        _write_recipients(run, file, planned.items, "revoke", dry_run=True)
+
+    question = f"revoke {plural(len(revoked_grants), 'grant')} of the recipient {current.name}"
+    if confirm_change(run, question, show_plan, dry_run=dry_run, yes=yes):
+        _change_recipient(run, file, recipient, "revoke", revoke, dry_run=False)
 
 
-def _apply(
-    run: CommandContext, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
+def _change_recipient(
+    run: CommandContext,
+    file: Path,
+    recipient: str,
+    action: str,
+    change: RecipientsChange,
+    *,
+    dry_run: bool | None = None,
 ) -> Recipient:
-    after = _change(file, change, may_create=action == "add").find(recipient)
-    assert after is not None
-    _show(run, file, [after], action, dry_run=dry_run)
-    return after
+    """Change a recipient in the file of recipients, and write the result.
+
+    Args:
+        run: The run of the command.
+        file: The file of recipients. The action `add` creates it if it does not exist.
+        recipient: The name of the recipient.
+        action: The name of the change in the result, such as `grant`.
+        change: Returns all recipients after the change.
+        dry_run: The value of `dryRun` in the document. None: the document has no such field.
+
+    Returns:
+        The recipient after the change.
+    """
+    changed_recipient = _change_file(file, change, may_create=action == "add").find(recipient)
+    assert changed_recipient is not None
+    _write_recipients(run, file, [changed_recipient], action, dry_run=dry_run)
+    return changed_recipient
 
 
-def _say_how_to_create_a_token(run: CommandContext, recipient: str) -> None:
-    run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
-
-
-def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:
+def _change_file(file: Path, change: RecipientsChange, *, may_create: bool = False) -> Recipients:
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    invocation.writes(str(file))
+    invocation.record_output(str(file))
     return change_recipients(file, change, may_create=may_create)
 
 
-def _show(
+def _write_recipients(
     run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None
 ) -> None:
     from deltacli.cli.render.sharing import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))
+
+
+def _suggest_token(run: CommandContext, recipient: str) -> None:
+    profile = quote_word(f"{recipient}.share")
+    run.suggest_command(f"deltacli share token create {quote_word(recipient)} --profile {profile}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import shlex
@@ -18,13 +19,13 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged
+from deltacli.cli.running.problem_notes import note_staged_commits
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _LOOPBACK = "127.0.0.1"
-_MOST_NAMED = 10
+_MAX_NOTED_TABLES = 10
+_MAX_PORT = 65_535
 
 
 @app.command("serve", cls=TextCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -115,16 +117,24 @@ def share_serve(
 
     run: CommandContext = context.obj
     require_server()
-    for name, number in (("--port", port), ("--admin-port", admin_port)):
-        if number is not None and not 0 <= number <= 65_535:
+    for option, number in (("--port", port), ("--admin-port", admin_port)):
+        if number is not None and not 0 <= number <= _MAX_PORT:
             raise UsageError(
-                f"{name} {number} is not a port (expected: 0 to 65535)", hint=suggest_parameters(f"{name} 8080")
+                f"{option} {number} is not a port (expected: 0 to {_MAX_PORT})",
+                hint=suggest_parameters(f"{option} 8080"),
             )
     if workers < 1:
         raise UsageError(f"--workers {workers} is less than 1", hint=suggest_parameters("--workers 1"))
+
     if directories:
-        _refuse_with_directories(config, host, admin_port, behind_proxy)
-        _try_out(run, directories, port or 0, workers, profile)
+        configuration_options = {
+            "--config": config is not None,
+            "--host": host is not None,
+            "--admin-port": admin_port is not None,
+            "--behind-proxy": behind_proxy,
+        }
+        _refuse_configuration_options(configuration_options)
+        _serve_directories(run, directories, port or 0, workers, profile)
         return
     if profile is not None:
         raise UsageError("--profile requires DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
@@ -133,38 +143,58 @@ def share_serve(
     _serve_configuration(run, config or SHARES, Overrides(host, port, admin_port, behind_proxy), workers)
 
 
-def _refuse_with_directories(config: str | None, host: str | None, admin_port: int | None, behind_proxy: bool) -> None:
-    given = {
-        "--config": config is not None,
-        "--host": host is not None,
-        "--admin-port": admin_port is not None,
-        "--behind-proxy": behind_proxy,
-    }
-    for name, is_given in given.items():
-        if is_given:
+def _refuse_configuration_options(options: Mapping[str, bool]) -> None:
+    """Refuse options about the configuration, if directories are shared without one.
+
+    Args:
+        options: The options, and whether the user has passed each of them.
+
+    Raises:
+        UsageError: If the user has passed one.
+    """
+    for option, is_passed in options.items():
+        if is_passed:
             raise UsageError(
-                f"{name} cannot be combined with DIRECTORY, which is shared on this machine only",
+                f"{option} cannot be combined with DIRECTORY, which is shared on this machine only",
                 hint="deltacli share serve --config shares.yaml",
             )
 
 
-def _try_out(run: CommandContext, directories: list[str], port: int, workers: int, profile: str | None) -> None:
-    """Serve local tables on loopback, with one token."""
-    from deltacli.sharing.configuration.starting import catalog_of
+def _serve_directories(
+    run: CommandContext, directories: list[str], port: int, workers: int, profile: str | None
+) -> None:
+    """Serve local tables on the loopback interface, with one token that is valid until the server stops.
+
+    Args:
+        run: The run of the command.
+        directories: Tables and directories of tables.
+        port: The port. 0: any free port.
+        workers: The number of processes.
+        profile: The file that gets the profile. None: stdout.
+    """
+    from deltacli.sharing.configuration.starting import make_catalog_of_directories
     from deltacli.sharing.server.services import TryOut
     from deltacli.sharing.server.serving import Sockets, address_of, bind
     from deltacli.sharing.signing.keys import ServerKeys
 
-    catalog = catalog_of(directories)
-    with bind(_LOOPBACK, port) as bound:
+    catalog = make_catalog_of_directories(directories)
+    with bind(_LOOPBACK, port) as socket:
         token = secrets.token_urlsafe(32)
-        make = TryOut(catalog, *address_of(bound), token, ServerKeys.generate(run.clock()))
-        _hand_out(run, make.endpoint, token, profile)
-        _introduce(run, catalog, make.endpoint, token, profile)
-        _serve(make, lambda: make, Sockets(bound), workers, run)
+        service = TryOut(catalog, *address_of(socket), token, ServerKeys.generate(run.clock()))
+        _write_profile(run, service.endpoint, token, profile)
+        _note_shared_tables(run, catalog, service.endpoint, token, profile)
+        _serve(service, lambda: service, Sockets(socket), workers, run)
 
 
 def _serve_configuration(run: CommandContext, config: str, overrides: Overrides, workers: int) -> None:
+    """Serve the tables of a configuration.
+
+    Args:
+        run: The run of the command.
+        config: The path of the configuration.
+        overrides: The options that override settings of the configuration.
+        workers: The number of processes.
+    """
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
@@ -173,45 +203,67 @@ def _serve_configuration(run: CommandContext, config: str, overrides: Overrides,
     path = Path(config)
     configuration = overrides.read(path)
     if configuration.recipients_file is not None:
-        read_recipients(configuration.recipients_file)  # before anything is said
+        # Report errors in the file of recipients before the server announces its address.
+        read_recipients(configuration.recipients_file)
+
     sockets = open_sockets(configuration)
     try:
+        # If the configured port is 0, all workers use the port that was found for the first one.
         overrides = replace(overrides, port=address_of(sockets.main)[1])
-        make = Configured(path, overrides, ServerKeys.generate(run.clock()))
-        inheritance = Inheritance(make) if workers > 1 else None
+        service = Configured(path, overrides, ServerKeys.generate(run.clock()))
+        inheritance = Inheritance(service) if workers > 1 else None
         if inheritance is not None:
             inheritance.watch()
         _announce(run, overrides.apply(configuration), sockets, workers)
-        _serve(make, inheritance.service if inheritance else lambda: make, sockets, workers, run)
+        _serve(service, inheritance.service if inheritance else lambda: service, sockets, workers, run)
     finally:
         sockets.close()
 
 
 def _serve(
-    make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: CommandContext
+    service: MakeService,
+    get_worker_service: Callable[[], MakeService],
+    sockets: Sockets,
+    workers: int,
+    run: CommandContext,
 ) -> None:
-    """Answer requests until a signal. `following` returns the service of the next worker."""
-    import logging
+    """Answer requests until a signal.
 
+    Args:
+        service: Makes the service of a single process.
+        get_worker_service: Returns what makes the service of the next worker, if there are several processes.
+        sockets: The sockets to listen on.
+        workers: The number of processes.
+        run: The run of the command.
+
+    Raises:
+        Interrupted: When the server has stopped after a signal.
+    """
     from deltacli.sharing.server.serving import LogChoice, serve, serve_by_workers
 
-    level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
+    level = logging.INFO
+    if run.quiet:
+        level = logging.ERROR
+    elif run.verbosity:
+        level = logging.DEBUG
     log = LogChoice(run.notes.as_json, level)
     try:
         if workers == 1:
-            serve(make, sockets, log)
+            serve(service, sockets, log)
         else:
-            serve_by_workers(following, sockets, workers, log)
+            serve_by_workers(get_worker_service, sockets, workers, log)
     except Interrupted as interruption:
         interruption.outcome = "the server has stopped"
         raise
 
 
 def _announce(run: CommandContext, configuration: Configuration, sockets: Sockets, workers: int) -> None:
+    """Note the number of shared tables and the addresses of the server."""
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
         run.note(f"note: {note}")
+
     host, port = address_of(sockets.main)
     shares = configuration.catalog.shares
     tables = sum(len(schema.tables) for share in shares for schema in share.schemas)
@@ -223,45 +275,56 @@ def _announce(run: CommandContext, configuration: Configuration, sockets: Socket
     if sockets.admin is not None:
         admin_host, admin_port = address_of(sockets.admin)
         run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
-    run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
+    run.suggest_command(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
-def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
-    """Write the profile to a file of the user's, or to stdout. Raises UsageError."""
-    document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
-    text = json.dumps(document).encode() + b"\n"
+def _write_profile(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
+    """Write the profile for clients to a file that only the user can read, or to stdout.
+
+    Raises:
+        UsageError: If the file cannot be written.
+    """
+    profile = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
+    content = json.dumps(profile).encode() + b"\n"
     if path is None:
-        with run.sink() as sink:
-            sink.write(text)
+        with run.open_result() as sink:
+            sink.write(content)
         return
+
+    # A link could lead to a file of somebody else, who would get the token.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags, 0o600)
         with open(descriptor, "wb") as file:
+            # The mode above only applies to a new file.
             os.fchmod(descriptor, 0o600)
-            file.write(text)
-    except OSError as fault:
+            file.write(content)
+    except OSError as error:
         raise UsageError(
-            f"--profile {path} cannot be written: {(fault.strerror or '').lower()}",
+            f"--profile {path} cannot be written: {(error.strerror or '').lower()}",
             hint=f"ls -ld {shlex.quote(os.path.dirname(os.path.abspath(path)))}",
-        ) from fault
+        ) from error
 
 
-def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+def _note_shared_tables(run: CommandContext, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+    """Note the names and locations of the first shared tables, and a command that reads one of them."""
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
+    noted_tables = tables[:_MAX_NOTED_TABLES]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
-    width = max(len(table.full_name) for table in tables[:_MOST_NAMED])
-    for table in tables[:_MOST_NAMED]:
+    width = max(len(table.full_name) for table in noted_tables)
+    for table in noted_tables:
         run.note(f"  {table.full_name:{width}}  {table.location}")
-    if len(tables) > _MOST_NAMED:
-        run.note(f"  and {len(tables) - _MOST_NAMED} more")
-    for table in tables[:_MOST_NAMED]:  # a request each; `share check` looks at all
+    if len(tables) > _MAX_NOTED_TABLES:
+        run.note(f"  and {len(tables) - _MAX_NOTED_TABLES} more")
+
+    # Each table takes a request, so only the first tables are examined. `share check` examines all of them.
+    for table in noted_tables:
         with suppress(DeltacliError):
-            note_staged(run, run.open_table(table.location), table.full_name)
-    run.say_next(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
+            note_staged_commits(run, run.open_table(table.location), table.full_name)
+    run.suggest_command(_make_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
-def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
+def _make_client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"

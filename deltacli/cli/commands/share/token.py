@@ -21,7 +21,7 @@ from deltacli.cli.options.share import (
     RecipientArgument,
     parse_lifetime,
     read_shares,
-    recipients_file_of,
+    require_recipients_file,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
     from deltacli.sharing.configuration.settings import Configuration
 
-    Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
+    TokenCreation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
 app = typer.Typer(add_completion=False)
 
@@ -68,14 +68,11 @@ def share_token_create(
     configuration = read_shares(config)
     now_ms = run.clock()
     expires_ms = parse_lifetime(expires, now_ms)
-    _create(
-        run,
-        configuration,
-        recipient,
-        "create",
-        profile,
-        lambda all_: add_token(all_, recipient, now_ms, expires_ms=expires_ms),
-    )
+
+    def create(recipients: Recipients) -> tuple[Recipients, CreatedToken]:
+        return add_token(recipients, recipient, now_ms, expires_ms=expires_ms)
+
+    _create_token(run, configuration, recipient, "create", profile, create)
 
 
 @app.command("list", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -95,9 +92,12 @@ def share_token_list(
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     run: CommandContext = context.obj
-    file = recipients_file_of(read_shares(config))
-    known = read_recipients(file)
-    _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
+    file = require_recipients_file(read_shares(config))
+    recipients = read_recipients(file)
+    listed_recipients = recipients.items
+    if recipient is not None:
+        listed_recipients = (find_recipient(recipients, recipient),)
+    _write_tokens(run, file, listed_recipients, "list")
 
 
 @app.command("revoke", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -136,20 +136,27 @@ def share_token_revoke(
     run: CommandContext = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
-    file = recipients_file_of(read_shares(config))
-    found = find_recipient(read_recipients(file), recipient)
-    ids = tuple(tokens or ())
+    file = require_recipients_file(read_shares(config))
+    current = find_recipient(read_recipients(file), recipient)
+    token_ids = tuple(tokens or ())
 
-    def change(known: Recipients) -> Recipients:
-        return revoke_tokens(known, recipient, ids)
+    def revoke(recipients: Recipients) -> Recipients:
+        return revoke_tokens(recipients, recipient, token_ids)
 
-    kept = change(Recipients((found,))).items[0]
-    revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
-    what = f"revoke {plural(len(revoked[0].tokens), 'token')} of {found.name}"
-    if confirm_change(run, what, lambda: _show(run, file, revoked, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
-        invocation.writes(str(file))
-        change_recipients(file, change)
-        _show(run, file, revoked, "revoke", dry_run=False)
+    remaining_tokens = revoke(Recipients((current,))).items[0].tokens
+    revoked_tokens = tuple(token for token in current.tokens if token not in remaining_tokens)
+    # The result lists the revoked tokens only.
+    revoked = replace(current, tokens=revoked_tokens)
+
+    def show_plan() -> None:
+        _write_tokens(run, file, [revoked], "revoke", dry_run=True)
+
+    question = f"revoke {plural(len(revoked_tokens), 'token')} of {current.name}"
+    if not confirm_change(run, question, show_plan, dry_run=dry_run, yes=yes):
+        return
+    invocation.record_output(str(file))
+    change_recipients(file, revoke)
+    _write_tokens(run, file, [revoked], "revoke", dry_run=False)
 
 
 @app.command("rotate", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
@@ -185,65 +192,82 @@ def share_token_rotate(
 
     run: CommandContext = context.obj
     configuration = read_shares(config)
-    file = recipients_file_of(configuration)
-    now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
+    file = require_recipients_file(configuration)
+    now_ms = run.clock()
+    overlap_ms = parse_duration(overlap, "--overlap")
     expires_ms = parse_lifetime(expires, now_ms)
-    found = find_recipient(read_recipients(file), recipient)
+    current = find_recipient(read_recipients(file), recipient)
 
-    def change(known: Recipients) -> tuple[Recipients, CreatedToken]:
-        return rotate_tokens(known, recipient, now_ms, expires_ms=expires_ms, overlap_ms=overlap_ms)
+    def rotate(recipients: Recipients) -> tuple[Recipients, CreatedToken]:
+        return rotate_tokens(recipients, recipient, now_ms, expires_ms=expires_ms, overlap_ms=overlap_ms)
 
-    planned, new = change(Recipients((found,)))
-    kept = [planned.items[0].without_tokens([new.record.token_id])]
-    when = f"expire {plural(len(found.tokens), 'token')} of {found.name} after {format_duration(overlap_ms)}"
-    what = when if overlap_ms else f"revoke {plural(len(found.tokens), 'token')} of {found.name}"
-    if confirm_change(run, what, lambda: _show(run, file, kept, "rotate", dry_run=True), dry_run=dry_run, yes=yes):
-        _create(run, configuration, recipient, "rotate", profile, change)
+    # The plan lists the old tokens only: the new token of this rehearsal is not the one that will be created.
+    planned, rehearsed_token = rotate(Recipients((current,)))
+    planned_recipient = planned.items[0].without_tokens([rehearsed_token.record.token_id])
+
+    def show_plan() -> None:
+        _write_tokens(run, file, [planned_recipient], "rotate", dry_run=True)
+
+    tokens = plural(len(current.tokens), "token")
+    question = f"revoke {tokens} of {current.name}"
+    if overlap_ms:
+        question = f"expire {tokens} of {current.name} after {format_duration(overlap_ms)}"
+    if confirm_change(run, question, show_plan, dry_run=dry_run, yes=yes):
+        _create_token(run, configuration, recipient, "rotate", profile, rotate)
 
 
-def _create(
+def _create_token(
     run: CommandContext,
     configuration: Configuration,
     recipient: str,
     action: str,
     profile: str | None,
-    creation: Creation,
+    creation: TokenCreation,
 ) -> None:
-    """Store a new token, and show it or write its profile."""
+    """Create a token, store its digest, and show the token or write it to a profile file.
+
+    Args:
+        run: The run of the command.
+        configuration: The configuration of the server.
+        recipient: The name of the recipient.
+        action: The name of the change in the result: `create` or `rotate`.
+        profile: The profile file. None: the token is shown.
+        creation: Returns all recipients after the change, and the new token.
+
+    Raises:
+        UsageError: If the profile file may not be written.
+        StorageFailed: If a file cannot be written.
+    """
     from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    file = recipients_file_of(configuration)
-    created: dict[str, CreatedToken] = {}
+    file = require_recipients_file(configuration)
+    created_tokens: list[CreatedToken] = []
 
-    def change(known: Recipients) -> Recipients:
-        after, token = creation(known)
+    def create_and_write_profile(recipients: Recipients) -> Recipients:
+        changed_recipients, token = creation(recipients)
+        # The profile is written before the digest is stored. An error leaves no token that nobody has.
         if profile is not None:
-            from deltacli.sharing.configuration.secrets import write_profile
-
-            if profile == "-":
-                raise UsageError(
-                    "--profile - is not a file; without --profile the token is written to stdout",
-                    hint="deltacli share token create RECIPIENT",
-                )
-            require_file_outside_tables(profile, "--profile")
-            require_parent_directory(profile)
-            invocation.writes(profile)
-            write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
-        created["token"] = token
-        return after
+            _write_profile(profile, configuration, token)
+        created_tokens.append(token)
+        return changed_recipients
 
     try:
-        invocation.writes(str(file))
-        after = change_recipients(file, change)
+        invocation.record_output(str(file))
+        recipients = change_recipients(file, create_and_write_profile)
     except BaseException:
-        if profile is not None and created:  # the token of the profile is not valid
+        if profile is not None and created_tokens:
+            # The digest was not stored, so the token in the profile is not valid.
             with suppress(OSError):
                 Path(profile).unlink()
         raise
-    found = after.find(recipient)
-    assert found is not None
-    run.write(tokens_result(file, [found], run.clock(), action=action, created=created["token"], profile=profile))
+
+    changed_recipient = recipients.find(recipient)
+    assert changed_recipient is not None
+    result = tokens_result(
+        file, [changed_recipient], run.clock(), action=action, created=created_tokens[-1], profile=profile
+    )
+    run.write(result)
     if profile is None:
         run.note("note: the token is shown only now; the file of recipients has its SHA-256")
         return
@@ -251,10 +275,25 @@ def _create(
         run.note(
             f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
         )
-    run.say_next(f"deltacli share profile check {quote_word(profile)}")
+    run.suggest_command(f"deltacli share profile check {quote_word(profile)}")
 
 
-def _show(
+def _write_profile(profile: str, configuration: Configuration, token: CreatedToken) -> None:
+    """Write a profile file with a new token. Raises UsageError if the file may not be written."""
+    from deltacli.sharing.configuration.secrets import write_profile
+
+    if profile == "-":
+        raise UsageError(
+            "--profile - is not a file; without --profile the token is written to stdout",
+            hint="deltacli share token create RECIPIENT",
+        )
+    require_file_outside_tables(profile, "--profile")
+    require_parent_directory(profile)
+    invocation.record_output(profile)
+    write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
+
+
+def _write_tokens(
     run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None
 ) -> None:
     from deltacli.cli.render.sharing import tokens_result

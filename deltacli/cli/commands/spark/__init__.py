@@ -1,1 +1,1 @@
-"""Commands for running deltacli on a Spark cluster."""
+"""Commands of `deltacli spark`, which prepare a Spark cluster."""

@@ -41,9 +41,9 @@ def spark_package(
     run: CommandContext = context.obj
     try:
         path = write_package(to)
-    except OSError as fault:
+    except OSError as error:
         raise UsageError(
-            f"--to {to} cannot be written: {(fault.strerror or '').lower()}", hint=f"mkdir -p {shlex.quote(to)}"
-        ) from fault
-    with run.sink() as sink:
+            f"--to {to} cannot be written: {(error.strerror or '').lower()}", hint=f"mkdir -p {shlex.quote(to)}"
+        ) from error
+    with run.open_result() as sink:
         sink.write(os.fsencode(path) + b"\n")

@@ -10,7 +10,7 @@ from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.surface import Labelled, Surface
 from deltacli.cli.render.plans import make_refusal_rows, make_section_rows
-from deltacli.cli.running.changing import Wording
+from deltacli.cli.running.changing import ChangePresentation
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _CSV = ("change", "subject", "from", "to")
 
 
-def wording_of_alteration(
+def make_alteration_presentation(
     name: str, streams: StreamsReport | None = None
-) -> Wording[AlterationOutcome, AlterationOutcome]:
+) -> ChangePresentation[AlterationOutcome, AlterationOutcome]:
     """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
     history = f"deltacli history {quote_table(name)} --limit 5"
 
@@ -48,12 +48,12 @@ def wording_of_alteration(
             protocol=None if after.protocol == before.protocol else after.protocol,
         )
 
-    return Wording(
-        notes=stopped,
-        question=_question,
-        planned=alteration_result,
-        done=lambda made: alteration_result(made, False),
-        following=lambda made: None if made.committed_version is None else history,
+    return ChangePresentation(
+        list_notes=stopped,
+        build_question=_question,
+        build_plan_result=alteration_result,
+        build_outcome_result=lambda made: alteration_result(made, False),
+        suggest_after_change=lambda made: None if made.committed_version is None else history,
     )
 
 
@@ -150,7 +150,9 @@ def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
 _CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
 
-def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Wording[WideningOutcome, WideningOutcome]:
+def make_widening_presentation(
+    name: str, streams: StreamsReport | None = None
+) -> ChangePresentation[WideningOutcome, WideningOutcome]:
     """Return the texts of a change to wider types.
 
     Args:
@@ -165,12 +167,12 @@ def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Word
             return ()
         return streams.describe_stopped(metadata=metadata, protocol=planned.plan.protocol_after)
 
-    return Wording(
-        notes=stopped,
-        question=_widening_question,
-        planned=widening_result,
-        done=lambda made: widening_result(made, False),
-        following=lambda made: None if made.committed_version is None else checkpoint,
+    return ChangePresentation(
+        list_notes=stopped,
+        build_question=_widening_question,
+        build_plan_result=widening_result,
+        build_outcome_result=lambda made: widening_result(made, False),
+        suggest_after_change=lambda made: None if made.committed_version is None else checkpoint,
     )
 
 

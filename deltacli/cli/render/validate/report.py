@@ -118,10 +118,10 @@ def reaches(severity: Severity, limit: Severity) -> bool:
 
 def errors_first(table: CheckedTable) -> list[Finding]:
     """Return the findings of a table by severity, then by what they put at stake, then in the order of the files."""
-    return sorted(table.findings, key=lambda finding: (-_RANK[finding.severity], worst_first(table, finding)))
+    return sorted(table.findings, key=lambda finding: (-_RANK[finding.severity], rank_finding(table, finding)))
 
 
-def worst_first(table: CheckedTable, finding: Finding) -> tuple[int, int]:
+def rank_finding(table: CheckedTable, finding: Finding) -> tuple[int, int]:
     """A key that sorts findings of a table as its verdict does: by what they put at stake, then by severity."""
     unsupported = table.validation.unsupported
     if unsupported is not None and finding.rule.id == unsupported.code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
 from deltacli.cli.output.columns import Column
@@ -13,8 +13,9 @@ from deltacli.cli.output.grids import EncodedItems, Grid, RowGrid, WriteItems, e
 from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.sections import Section
 from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.render.validate.arrangement import ArrangedFindings, arrange_findings
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, rank_finding
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import encode_utf8
 from deltacli.core.documents import SCHEMA_VERSION
@@ -23,22 +24,23 @@ from deltacli.core.units import plural
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import Condition, command_of, repair_in_words
 
-if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.findings import FindingsView, ReadLine
-
 
 @dataclass
 class FindingsResult(Result):
-    """What was found. `brief`: a line per finding, without what was seen and expected. On a terminal findings are
-    grouped by rule, or by path, with lines of the log that `read_line` gives.
+    """The findings of a run.
 
-    Without `shows_findings` people see a row per table only. Documents, rows for programs and formats of other tools
-    always have the findings.
+    Attributes:
+        report: The tables with their findings.
+        brief: Whether people see places and messages only, without values, fixes and lines of the log.
+        arranged: The findings in the order in which a terminal shows them, with lines of the log; None to arrange them
+            when they are drawn, without lines.
+        shows_findings: Whether people see each finding. Otherwise they see a row per table. JSON, CSV and the formats
+            of other tools always contain all findings.
     """
 
     report: ValidationReport
     brief: bool
-    read_line: ReadLine | None = None
+    arranged: ArrangedFindings | None = None
     shows_findings: bool = True
 
     @property
@@ -86,28 +88,37 @@ class FindingsResult(Result):
             tables = tuple(table._replace(findings=tuple(self.report.ordered(table))) for table in self.report.tables)
             write_text(sink, terminal, self.report._replace(tables=tables), brief=self.brief)
             return
-        from deltacli.cli.render.terminal.findings import FindingsView
+        self._draw_on_terminal(sink, terminal)
 
-        _draw(sink, terminal, self.report, FindingsView(self.brief, self.report.by_path, self.read_line))
+    def draws_blocks(self, terminal: Terminal) -> bool:
+        """Return whether the findings are drawn as blocks, which can quote lines of the log."""
+        findings = sum(len(table.findings) for table in self.report.tables)
+        return self.shows_findings and terminal.is_drawn and findings <= MAX_DRAWN_ROWS
 
+    def _draw_on_terminal(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Draw the verdicts, the counts, and the findings. A long report has a line per finding, as in a pipe."""
+        # Rich takes long to import, and only terminals need it.
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.findings import draw_findings, draw_verdicts
 
-def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: FindingsView) -> None:
-    """Draw the verdicts, the counts, and the findings; those of a long report are a line each, as in a pipe."""
-    from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.findings import draw_findings, draw_verdicts
+        report = self.report
+        canvas = Canvas(sink, terminal)
+        draw_verdicts(canvas, report)
+        if report.tables:
+            sink.write(b"\n")
+        write_summary(sink, terminal, report)
 
-    canvas = Canvas(sink, terminal)
-    draw_verdicts(canvas, report)
-    sink.write(b"\n" if report.tables else b"")
-    write_summary(sink, terminal, report)
-    if sum(len(table.findings) for table in report.tables) <= MAX_DRAWN_ROWS:
-        draw_findings(canvas, report, view)
-        return
-    sink.write(b"\n")
-    for table in report.tables:
-        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(worst_first, table)))
-        for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
-            sink.write(encode_utf8(f"{line}\n"))
+        if self.draws_blocks(terminal):
+            arranged = self.arranged or arrange_findings(report, brief=self.brief)
+            draw_findings(canvas, arranged, brief=self.brief)
+            return
+        sink.write(b"\n")
+        for table in report.tables:
+            findings = table.findings
+            if not report.by_path:
+                findings = tuple(sorted(findings, key=partial(rank_finding, table)))
+            for line in table_lines(table._replace(findings=findings), terminal, brief=self.brief):
+                sink.write(encode_utf8(f"{line}\n"))
 
 
 @dataclass
