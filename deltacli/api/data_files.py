@@ -50,7 +50,7 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> VacuumResult:
-        """Delete the files that no version within the retention references, without asking for confirmation.
+        """Delete at once the files that no retained version references; `dry_run=True` returns the plan.
 
         Args:
             retention_ms: Files are deleted if they have been unreferenced for longer than this time in
@@ -346,7 +346,7 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
-        """Delete old files of this table from a quarantine, without asking for confirmation.
+        """Delete at once the old files of this table in a quarantine; `dry_run=True` returns the plan.
 
         Args:
             quarantine: The directory that was passed to `vacuum` as its quarantine.
@@ -428,7 +428,7 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> OptimizeOutcome:
-        """Merge small data files, and rewrite files with deleted rows, without asking for confirmation.
+        """Merge at once small data files, and rewrite files with deleted rows; `dry_run=True` returns the plan.
 
         Each group of files is rewritten and committed by itself. Files that another writer removes or changes in
         the meantime are skipped; `skipped` of the outcome is their number. Files whose values would change are in

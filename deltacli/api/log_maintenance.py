@@ -254,7 +254,7 @@ class LogMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
         dry_run: bool = False,
     ) -> ExpiryResult:
-        """Delete old commits and checkpoints that no retained version needs, without asking for confirmation.
+        """Delete at once old commits and checkpoints that no retained version needs; `dry_run=True` returns the plan.
 
         Args:
             retention_ms: Versions are kept readable for this time in milliseconds. None uses the property
@@ -516,7 +516,7 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
-        """Restore missing files of the log from a backup, without asking for confirmation.
+        """Restore at once missing files of the log from a backup; `dry_run=True` returns the plan.
 
         Args:
             source: The path or URI of the backup directory.

@@ -34,7 +34,7 @@ class RecoveryMethods(ChangeableTable):
         accept_commits: Sequence[int] = (),
         dry_run: bool = False,
     ) -> UndeleteResult:
-        """Recover the missing files of a version, without asking for confirmation.
+        """Recover at once the missing files of a version; `dry_run=True` returns the plan.
 
         Missing files of the log are recovered as well.
 
@@ -146,7 +146,7 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> RestoreOutcome:
-        """Restore an earlier version of the table with one new commit, without asking for confirmation.
+        """Restore at once an earlier version of the table with one new commit; `dry_run=True` returns the plan.
 
         The commit adds the files of the earlier version again. Before, it is checked that these files exist, by
         size, deletion vector and footer. If the commit is sent more than a minute later, for example because of
@@ -292,7 +292,7 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> RepairOutcome:
-        """Repair the problems that `validate` finds, without asking for confirmation.
+        """Repair at once the problems that `validate` finds; `dry_run=True` returns the plan.
 
         Missing files are recovered from the sources, and damaged files of the log are rebuilt. Rows are only given
         up if `accept_loss` is set. Replaced files are moved to a backup, see `undo_repair`.
@@ -460,7 +460,7 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
-        """Restore the files that a repair has replaced or moved, without asking for confirmation.
+        """Restore at once the files that a repair has replaced or moved; `dry_run=True` returns the plan.
 
         Args:
             backup: The directory of the backup that the repair has created.
