@@ -258,9 +258,9 @@ class ReadingMethods(TableHandle):
             temp_dir: The directory for temporary files. None uses that of the system.
 
         Returns:
-            The differences. `is_equal` is True if there are none. `file_rows` contains the files that were added or
-            removed. `rows` contains the numbers of different rows, and yields their keys. `as_json` returns the
-            JSON document `deltacli.diff`.
+            The differences. `is_equal` is True if there are none. `file_rows` yields the files that differ: added,
+            removed, or changed, for example by a deletion vector. `rows` contains the numbers of different rows,
+            and yields their keys. `as_json` returns the JSON document `deltacli.diff`.
 
         Raises:
             UsageError: If neither a version nor another table is passed, or only one of `rows` and `key`.
@@ -359,8 +359,9 @@ class ReadingMethods(TableHandle):
                 describes the table after these changes. The table itself is not changed.
 
         Returns:
-            The explanation. `client(NAME)` returns the result for one client. `ways_out` contains commands that
-            make the table accessible for more clients. `as_json` returns the JSON document `deltacli.explain`.
+            The explanation. `client(NAME)` returns the result for one client. `ways_out` contains changes that make
+            the table accessible for more clients, with their commands and effects. `as_json` returns the JSON
+            document `deltacli.explain`.
 
         Raises:
             UsageError: If a client or a feature is unknown.

@@ -295,7 +295,7 @@ class RecoveryMethods(ChangeableTable):
         """Repair at once the problems that `validate` finds; `dry_run=True` returns the plan.
 
         Missing files are recovered from the sources, and damaged files of the log are rebuilt. Rows are only given
-        up if `accept_loss` is set. Replaced files are moved to a backup, see `undo_repair`.
+        up if `accept_loss` is set. Files that are replaced or moved are kept in a backup, see `undo_repair`.
 
         Args:
             level: The level of the validation (see `validate`): `log`, `storage`, `footers` or `data`.
@@ -306,8 +306,8 @@ class RecoveryMethods(ChangeableTable):
             accept_commits: Versions whose commits may be copied from a source although they cannot be verified: the
                 remaining log does not prove that they belong to this table.
             accept_empty_commits: Versions whose commit file is empty. They are replaced by commits without changes.
-            accept_loss: Whether to allow steps that remove files from the table because their rows are in none of
-                the sources.
+            accept_loss: Whether to allow steps that give up rows: rows of files, or of parts of files, that none of
+                the sources contains.
             partition_values: Partition values of files whose values are neither in the log nor in their path:
                 `country=DE`, or `country=DE @ imports/*` for matching paths.
             allow_in_use: Whether to repair a table to which other writers have committed recently.

@@ -1,4 +1,4 @@
-"""Find the Spark streaming queries that read several tables. For one table, use `Table.streams`."""
+"""Examine Spark streaming queries and several tables. For the queries of one table, use `Table.streams`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_streams(
     leaves_out_others: bool = False,
     progress: Progress = SILENT,
 ) -> StreamsReport:
-    """Return the Spark streaming queries that read any of several tables, and whether each of them can continue.
+    """Return Spark streaming queries, and whether each of them can continue with what several tables still contain.
 
     Args:
         tables: The tables. A checkpoint of a query only contains the ids of its tables, which are compared with the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import NoReturn, Self
 
 
@@ -30,4 +31,8 @@ class OpenDescriptor:
         raise TypeError("open stores cannot be sent to another process; send their location")
 
     def __del__(self) -> None:
-        os.close(self.number)
+        # Python would print an error of a destructor, but nobody can act on it: nothing was written through the
+        # descriptor that is not synced already. A program that closes all descriptors to become a daemon has also
+        # closed this one.
+        with suppress(OSError):
+            os.close(self.number)
