@@ -21,7 +21,7 @@ from deltacli.cli.options.tables import (
     UpgradeProtocolOption,
     YesOption,
 )
-from deltacli.cli.options.values import make_choice_parser
+from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.running.changing import Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table, make_format_error
@@ -105,7 +105,13 @@ def alter(
     ] = False,
     min_paimon: MinPaimonOption = None,
     apply: Annotated[
-        str | None, typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.")
+        str | None,
+        typer.Option(
+            "--apply",
+            metavar="FILE",
+            parser=make_text_parser("--apply"),
+            help="JSON file with changes, - for stdin.",
+        ),
     ] = None,
     check: CheckOption = False,
     branch: BranchOption = None,

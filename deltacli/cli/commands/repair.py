@@ -11,7 +11,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.findings import LevelChoice
-from deltacli.cli.options.given import get_used_options
+from deltacli.cli.options.given import find_mode_option, get_used_options
 from deltacli.cli.options.tables import (
     AcceptCommitsOption,
     ApplyPlanOption,
@@ -250,17 +250,14 @@ def _require_one_mode(context: typer.Context, options: RepairOptions) -> None:
     """Require that the options select one mode, and that a saved plan or a backup comes without planning options.
 
     Raises:
-        UsageError: If options of several modes are combined.
+        UsageError: If options of several modes are combined, or the value of one is empty.
     """
-    mode_options = {"--save-plan": options.save_plan, "--apply": options.apply, "--undo": options.undo}
-    used_modes = [name for name, value in mode_options.items() if value is not None]
-    if len(used_modes) > 1:
-        raise UsageError(f"{' and '.join(used_modes)} exclude each other")
+    mode_option = find_mode_option({"--save-plan": options.save_plan, "--apply": options.apply, "--undo": options.undo})
     if options.apply is None and options.undo is None:
         return
     planning_options = get_used_options(context, *_PLANNING_OPTIONS)
     if planning_options:
-        raise UsageError(f"{used_modes[0]} takes no options for planning: {', '.join(planning_options)}")
+        raise UsageError(f"{mode_option} takes no options for planning: {', '.join(planning_options)}")
 
 
 class RepairCommand(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -13,7 +12,7 @@ import typer
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.given import get_format_options, get_used_options, is_option_used
+from deltacli.cli.options.given import find_mode_option, get_format_options, get_used_options, is_option_used
 from deltacli.cli.options.paimon import BranchOption
 from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
 from deltacli.cli.options.tables import (
@@ -408,18 +407,13 @@ def _require_one_mode(context: typer.Context, options: VacuumOptions, *, accept_
     """Require that the options select one mode of the command: delete, save, apply, explain, or purge.
 
     Raises:
-        UsageError: If options of several modes are combined.
+        UsageError: If options of several modes are combined, or the value of one is empty.
     """
-    mode_options = {"--save-plan": options.save_plan, "--apply": options.apply, "--explain": options.explain}
-    used_modes = [name for name, value in mode_options.items() if value is not None]
-    if len(used_modes) > 1:
-        raise UsageError(f"{' and '.join(used_modes)} exclude each other")
-    for name in used_modes:
-        if not mode_options[name]:
-            raise UsageError(f"{name} is empty")
-
+    mode_option = find_mode_option(
+        {"--save-plan": options.save_plan, "--apply": options.apply, "--explain": options.explain}
+    )
     if options.purge_older_ms is not None:
-        _require_purge_options(context, used_modes)
+        _require_purge_options(context, mode_option)
     if accept_copy and options.apply is None:
         raise UsageError("--accept-copy is for a saved plan and needs --apply FILE")
     if options.apply is not None:
@@ -433,12 +427,13 @@ def _require_one_mode(context: typer.Context, options: VacuumOptions, *, accept_
             )
 
 
-def _require_purge_options(context: typer.Context, used_modes: Sequence[str]) -> None:
+def _require_purge_options(context: typer.Context, mode_option: str | None) -> None:
     """Require that `--purge-older` comes with `--quarantine`, and with no option about files of the table."""
     if not is_option_used(context, "quarantine"):
         hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
         raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
     request_parameters = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
-    other_options = [*used_modes, *get_used_options(context, *request_parameters, "files")]
+    mode_options = [] if mode_option is None else [mode_option]
+    other_options = [*mode_options, *get_used_options(context, *request_parameters, "files")]
     if other_options:
         raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(other_options)}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import typer
 
 from deltacli.cli.vendored_click import Parameter, ParameterSource
+from deltacli.core.errors import UsageError
 
 DELTA_FORMAT = "Delta"
 PAIMON_FORMAT = "Paimon"
@@ -36,6 +39,25 @@ def get_used_options(context: typer.Context, *names: str) -> list[str]:
         names: The names of the Python parameters.
     """
     return [_find_parameter(context, name).opts[-1] for name in names if is_option_used(context, name)]
+
+
+def find_mode_option(values: Mapping[str, str | None]) -> str | None:
+    """Return the option that selects the mode of a command, such as `--apply`; None if the user has used none of them.
+
+    Args:
+        values: The value of each option that selects a mode. None if the option is not used.
+
+    Raises:
+        UsageError: If several of the options are used, or the value is empty, as that of an unset variable.
+    """
+    used_options = [name for name, value in values.items() if value is not None]
+    if len(used_options) > 1:
+        raise UsageError(f"{' and '.join(used_options)} exclude each other")
+    if not used_options:
+        return None
+    if not values[used_options[0]]:
+        raise UsageError(f"{used_options[0]} is empty")
+    return used_options[0]
 
 
 def get_format_options(
