@@ -213,6 +213,9 @@ class VacuumCommand(NamedTuple):
             complete_error=_complete_error,
         )
         run_change(self.run, change, presentation, self.options.mode)
+
+        # Mode `lite` continues at the version up to which the log was examined. An execution records that version. With
+        # --yes, a plan is only shown if it has nothing to delete, and is not executed: its version is recorded here.
         if self.options.yes and not self.options.dry_run and plans:
             self.table.note_vacuumed(plans[0])
 
