@@ -24,10 +24,10 @@ _WITHOUT_CREDENTIALS = """
 import os
 from deltacli.engine.spark import session
 start = session._start_driver
-def without_credentials(settings):
+def without_credentials(*arguments):
     taken = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith(("_KEY_ID", "_ACCESS_KEY"))}
     try:
-        return start(settings)
+        return start(*arguments)
     finally:
         os.environ.update(taken)
 session._start_driver = without_credentials
