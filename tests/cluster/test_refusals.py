@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.core.errors import ClusterFailed, UsageError
-from deltacli.engine.spark import package_archive as package
+from deltacli.engine.spark import cluster as cluster_module
 from deltacli.engine.spark import worker
 from deltacli.engine.spark.engine import SparkEngine
 from tests.cluster import mortal_tables as tables
@@ -90,7 +90,7 @@ def test_other_bytes_under_the_name_of_the_archive_are_refused(
     """Acceptance case 4."""
     place = tables.with_orphans(tmp_path / "tbl", 1)
     open_table(str(place), engine=spark_engine).vacuum(max_delete="100%", dry_run=True)
-    write = package.write_package
+    write = cluster_module.write_package
 
     def with_other_bytes(directory: str) -> Path:
         path = shutil.copy(write(directory), tmp_path)
@@ -98,7 +98,7 @@ def test_other_bytes_under_the_name_of_the_archive_are_refused(
             archive.writestr("more.txt", "x")
         return Path(path)
 
-    monkeypatch.setattr(package, "write_package", with_other_bytes)
+    monkeypatch.setattr(cluster_module, "write_package", with_other_bytes)
 
     with pytest.raises(ClusterFailed) as raised:
         open_table(str(place), engine=SparkEngine(spark_engine._cluster.session)).vacuum(max_delete="100%")
