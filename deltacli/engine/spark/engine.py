@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any, NoReturn
 
 from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
+    Refused,
     UsageError,
 )
 from deltacli.core.progress import SILENT, Progress
@@ -32,8 +33,9 @@ from deltacli.engine.spark.regrouping import (
 from deltacli.engine.spark.session import SparkSettings, open_session
 from deltacli.engine.spark.spark_errors import is_too_large, make_cluster_error, make_missing_module_error
 from deltacli.engine.spark.task_progress import TaskWatch
-from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
+from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile, make_other_table_error
 from deltacli.storage import ReadStorage
+from deltacli.storage.directory_identity import OTHER_DIRECTORY, require_same_directory
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.optional_interfaces import Openable, is_shared_directory
 from deltacli.storage.secrets import contains_secret
@@ -101,7 +103,9 @@ class SparkEngine(EmbeddedEngine):
             returned = 0
             for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
-                yield _unpack_value(row)
+                with _name_other_directories(stores.storage):
+                    value = _unpack_value(row)
+                yield value
             # More pieces while results are small.
             fitting = _WINDOW_BYTES * len(window) // max(1, returned)
             size = max(1, min(size * 8, fitting))
@@ -188,7 +192,10 @@ class SparkEngine(EmbeddedEngine):
         table = stores.location or stores.storage
         seen_file = self._seen_file(stores.storage, table)
         if not self._slots or table not in self._seen_files:
-            with self._progress.step("preparing the cluster", unit="jobs", total=1):
+            with (
+                self._progress.step("preparing the cluster", unit="jobs", total=1),
+                _name_other_directories(stores.storage),
+            ):
                 self._slots = check_executors(self._cluster, location, seen_file)
         self._seen_files[table] = seen_file
         return location, seen_file
@@ -235,6 +242,31 @@ def _take_window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[b
         if sent >= _WINDOW_BYTES:
             break
     return window
+
+
+@contextmanager
+def _name_other_directories(storage: ReadStorage) -> Iterator[None]:
+    """Replace the error of an executor that finds another directory at the path of the table, or none.
+
+    On the driver, that error means that the directory was replaced since the change was planned. An executor on another
+    host raises it, too, if the hosts do not share the disk. So if the driver still finds its directory, the error says
+    that the executors see another table.
+
+    Args:
+        storage: The store of the table on the driver.
+
+    Raises:
+        Refused: `cluster.other-table`; or `plan.other-place` if the directory was replaced on the driver, too.
+    """
+    try:
+        yield
+    except Refused as refused:
+        if refused.code != OTHER_DIRECTORY:
+            raise
+        require_same_directory(storage)
+        facts = {"table": storage.uri, "directory": "another one is at this path on an executor, or none"}
+        executor = refused.facts.get("executor")
+        raise make_other_table_error(facts if executor is None else {"executor": executor, **facts}) from refused
 
 
 def _unpack_value(row: Row) -> Any:  # Any: the result of a piece

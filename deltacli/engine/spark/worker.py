@@ -230,12 +230,21 @@ def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
         size_bytes = None
     if size_bytes != seen_file.size_bytes:
         seen = "not there" if size_bytes is None else f"{size_bytes} bytes, {seen_file.size_bytes} on the driver"
-        raise Refused(
-            "executors see another table than the driver",
-            code="cluster.other-table",
-            facts={"table": stores.storage.uri, "file": f"{path}: {seen}"},
-            hint="put the table on a store that all hosts share, such as s3:// or a mounted file system",
-        )
+        raise make_other_table_error({"table": stores.storage.uri, "file": f"{path}: {seen}"})
+
+
+def make_other_table_error(facts: Mapping[str, str]) -> Refused:
+    """Return the error for an executor that sees another table at the location than the driver, or none.
+
+    Args:
+        facts: The table, and the difference.
+    """
+    return Refused(
+        "executors see another table than the driver",
+        code="cluster.other-table",
+        facts=facts,
+        hint="put the table on a store that all hosts share, such as s3:// or a mounted file system",
+    )
 
 
 def _load_shared_values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
