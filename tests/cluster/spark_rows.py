@@ -24,10 +24,21 @@ def counted(rows: pa.Table) -> Rows:
 def plain_variants(rows: pa.Table) -> pa.Table:
     """Return rows whose variants are texts of their values, because the same value has several encodings."""
     for position, field in enumerate(rows.schema):
-        if pa.types.is_struct(field.type) and {"value", "metadata"} == {part.name for part in field.type}:
-            texts = [None if one is None else text_of(decode(one)) for one in rows.column(position).to_pylist()]
-            rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
+        if pa.types.is_struct(field.type):
+            column = rows.column(position).combine_chunks()
+            rows = rows.set_column(position, field.name, _plain_struct(column))
     return rows
+
+
+def _plain_struct(array: Any) -> Any:  # Any: an array of structs; the result is one of texts for variants
+    """Return a variant as texts, and other structs with their variants as texts."""
+    names = [field.name for field in array.type]
+    if {"value", "metadata"} == set(names):
+        texts = [None if value is None else text_of(decode(value)) for value in array.to_pylist()]
+        return pa.array(texts, pa.string())
+    fields = [array.field(position) for position in range(len(names))]
+    fields = [_plain_struct(field) if pa.types.is_struct(field.type) else field for field in fields]
+    return pa.StructArray.from_arrays(fields, names, mask=array.is_null())
 
 
 def text_of(value: Value) -> str:

@@ -11,9 +11,9 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.core.errors import ClusterFailed, UsageError
-from deltacli.engine.spark import cluster as cluster_module
 from deltacli.engine.spark import worker
 from deltacli.engine.spark.engine import SparkEngine
+from deltacli.engine.spark.package_archive import write_package
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import run_changed
 from tests.support.clusters import Cluster
@@ -90,15 +90,14 @@ def test_other_bytes_under_the_name_of_the_archive_are_refused(
     """Acceptance case 4."""
     place = tables.with_orphans(tmp_path / "tbl", 1)
     open_table(str(place), engine=spark_engine).vacuum(max_delete="100%", dry_run=True)
-    write = cluster_module.write_package
 
     def with_other_bytes(directory: str) -> Path:
-        path = shutil.copy(write(directory), tmp_path)
+        path = shutil.copy(write_package(directory), tmp_path)
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr("more.txt", "x")
         return Path(path)
 
-    monkeypatch.setattr(cluster_module, "write_package", with_other_bytes)
+    monkeypatch.setattr("deltacli.engine.spark.cluster.write_package", with_other_bytes)
 
     with pytest.raises(ClusterFailed) as raised:
         open_table(str(place), engine=SparkEngine(spark_engine._cluster.session)).vacuum(max_delete="100%")
